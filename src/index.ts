@@ -2,12 +2,7 @@ export { TidemarkError } from './base/errors.js'
 export type { TidemarkErrorCode, TidemarkErrorOptions } from './base/errors.js'
 export type { Clock } from './base/clock.js'
 export type { Logger } from './base/logger.js'
-export type {
-  Boundary,
-  CommitAnswer,
-  CommitReason,
-  CompletedTurn,
-  MemoryAgent,
-  MemoryCommit,
-  SettleAnswer,
-} from './coordinator/agent.js'
+export type { Boundary, CommitReason } from './core/index.js'
+export { memoryLedger } from './ledger/memory.js'
+export type { Ledger } from './ledger/ledger.js'
+export type { CommitAnswer, CompletedTurn, MemoryAgent, MemoryCommit, SettleAnswer } from './coordinator/agent.js'
