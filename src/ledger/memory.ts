@@ -23,7 +23,7 @@ class MemoryLedger implements Ledger {
   readonly supports = Object.freeze({ persistent: false, shared: false })
   readonly instance: string = randomUUID()
   readonly #states = new Map<string, SessionState>()
-  readonly #outboxes = new Map<string, readonly OutboxEntry[]>()
+  readonly #outboxes = new Map<string, OutboxEntry[]>()
   #isClosed = false
 
   open(): Promise<void> {
@@ -44,7 +44,6 @@ class MemoryLedger implements Ledger {
       else if (decision.state !== before) this.#store(sessionId, decision)
       return Promise.resolve(decision)
     } catch (error) {
-      // eslint wants Errors here; a decision rejects with whatever it threw.
       return Promise.reject(error as Error)
     }
   }
@@ -54,9 +53,8 @@ class MemoryLedger implements Ledger {
     if (drop !== undefined) this.#drop(sessionId, drop)
     if (append !== undefined) {
       const outbox = this.#outboxes.get(sessionId)
-      // The array is this ledger's own; readers go by index and by range, so growing it in place is safe.
       if (outbox === undefined) this.#outboxes.set(sessionId, [append])
-      else (outbox as OutboxEntry[]).push(append)
+      else outbox.push(append)
     }
   }
 
@@ -77,6 +75,7 @@ class MemoryLedger implements Ledger {
 
   async *sessions(which: 'unfinished' | 'all'): AsyncGenerator<SessionEntry> {
     const entries = [...this.#states].filter(([, state]) => which === 'all' || !isFinished(state))
+    entries.sort(([, one], [, other]) => compare(waitingSince(one), waitingSince(other)))
     for (const [sessionId, state] of entries) yield { sessionId, state }
     await Promise.resolve()
   }
@@ -100,4 +99,12 @@ class MemoryLedger implements Ledger {
     this.#isClosed = true
     return Promise.resolve()
   }
+}
+
+function waitingSince(state: SessionState): number {
+  return (state.segments[0] ?? state.tail)?.since ?? Infinity
+}
+
+function compare(one: number, other: number): number {
+  return one < other ? -1 : one > other ? 1 : 0
 }
