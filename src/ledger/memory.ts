@@ -42,10 +42,8 @@ class MemoryLedger implements Ledger {
       const decision = decide(before)
       if (decision.forget === true) this.#forget(sessionId)
       else if (decision.state !== before) this.#store(sessionId, decision)
-      return Promise.resolve(decision)
-    } catch (error) {
-      return Promise.reject(error as Error)
-    }
+      resolve(decision)
+    })
   }
 
   #store(sessionId: string, { state, append, drop }: Decision<unknown>): void {
