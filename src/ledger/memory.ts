@@ -35,9 +35,11 @@ class MemoryLedger implements Ledger {
   }
 
   transact<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
-    try {
-      if (this.#isClosed)
+    // The executor runs at once, and what it throws rejects the promise.
+    return new Promise((resolve) => {
+      if (this.#isClosed) {
         throw new TidemarkError('CLOSED', 'The memory ledger is closed; nothing more can be recorded in it.')
+      }
       const before = this.#states.get(sessionId) ?? emptySession
       const decision = decide(before)
       if (decision.forget === true) this.#forget(sessionId)
