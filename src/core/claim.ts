@@ -18,6 +18,8 @@ export interface ClaimRequest {
   /** Drawn anew for each request; used only if the segment has no key yet. */
   readonly key: string
   readonly at: number
+  /** `boundary` commits what a pending boundary covers, under its reason; `all` whatever there is, under `reason`. */
+  readonly scope: 'boundary' | 'all'
   readonly reason: CommitReason
   readonly attemptsAllowed: number
   readonly order: 'available' | 'strict'
@@ -27,8 +29,6 @@ export interface ClaimRequest {
   readonly isReachable: (owner: string | undefined) => boolean
   /** Is the call behind this claim still under way? The claim of a dead process, or one without a call, is free (R2, C14). */
   readonly isUnderWay: (claim: ClaimedSegment) => boolean
-  /** Only segments that begin at or before this generation: a boundary commits what it found. */
-  readonly through: number
   /** Segments (by their first generation) this caller has tried already. */
   readonly tried: ReadonlySet<number>
   /** Try a segment although the coordinator would still wait: somebody asked for it, or the process ends. */
@@ -48,6 +48,9 @@ const CRASHED = 'the process ended during its last allowed attempt'
 /** Claims the oldest available segment (C1, C2, C12), or says why there is none. */
 export function claimSegment(state: SessionState, request: ClaimRequest): Decision<ClaimResult> {
   const { order } = request
+  const boundary = request.scope === 'boundary' ? (state.boundary ?? { reason: request.reason, through: 0 }) : undefined
+  const through = boundary?.through ?? state.generation
+  const reason = boundary?.reason ?? request.reason
   const events: CoreEvent[] = []
   const all = [...allSegments(state)]
   const conclude = (result: ClaimResult): Decision<ClaimResult> =>
@@ -57,7 +60,7 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
   let passedOver: ClaimResult | undefined
 
   for (const [index, found] of all.entries()) {
-    if (found.from > request.through) break
+    if (found.from > through) break
     let segment = found
     if (segment.state === 'claimed') {
       if (request.isUnderWay(segment)) return conclude({ status: 'busy' })
@@ -78,9 +81,9 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
       if (order === 'strict') return conclude({ status: 'waiting', until: request.at, segment })
       continue
     }
-    const claimed = seal(segment, state.token + 1, request)
+    const claimed = seal(segment, state.token + 1, reason, request)
     all[index] = claimed
-    events.push({ type: 'commit:started', ...describe(claimed), reason: request.reason })
+    events.push({ type: 'commit:started', ...describe(claimed) })
     return {
       state: { ...state, ...splitTail(all, newestKept(state)), token: claimed.token },
       result: { status: 'claimed', segment: claimed },
@@ -112,7 +115,7 @@ function obstacle(segment: Segment, request: ClaimRequest): ClaimResult | undefi
   return request.isReachable(owner) ? undefined : { status: 'unowned', segment }
 }
 
-function seal(segment: Segment, token: number, request: ClaimRequest): ClaimedSegment {
+function seal(segment: Segment, token: number, reason: CommitReason, request: ClaimRequest): ClaimedSegment {
   const isOpen = segment.state === 'open'
   return {
     state: 'claimed',
@@ -127,7 +130,7 @@ function seal(segment: Segment, token: number, request: ClaimRequest): ClaimedSe
     error: isOpen ? undefined : segment.error,
     token,
     instance: request.instance,
-    reason: request.reason,
+    reason,
     claimedAt: request.at,
   }
 }

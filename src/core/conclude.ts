@@ -1,6 +1,6 @@
 import { answer, type CoreEvent, type Decision } from './decision.js'
 import { type RetryPolicy, retryDelay } from './retry.js'
-import { describe, park, parked, wait } from './segment.js'
+import { describe, hold, park, parked, wait } from './segment.js'
 import {
   type ClaimedSegment,
   finishBoundary,
@@ -65,26 +65,8 @@ export function accept(state: SessionState, acceptance: Acceptance): Decision<bo
   const index = findClaim(state, acceptance)
   const segment = sealedAt(state, index)
   if (segment === undefined) return answer(state, false)
-  const { from, to, owner, since, span, gaps, key, attempts, error } = segment
   const { receipt, askAt, settleBy } = acceptance
-  const next = replaceSegment(state, index, {
-    ...{
-      state: 'accepted',
-      from,
-      to,
-      owner,
-      since,
-      span,
-      gaps,
-      key,
-      attempts,
-      error,
-      receipt,
-      askAt,
-      settleBy,
-      asks: 0,
-    },
-  })
+  const next = replaceSegment(state, index, hold(segment, { receipt, askAt, settleBy }))
   return { state: finishBoundary(next), result: true, events: [{ type: 'commit:accepted', ...describe(segment) }] }
 }
 

@@ -1,15 +1,16 @@
 import type { CommitReason, Range, SessionState } from './session.js'
 
 /** What a transition did to a segment, for those who listen. Ids, numbers and reasons; never message text. */
-interface SegmentFact extends Range {
+export interface SegmentFact extends Range {
   readonly owner: string | undefined
   readonly attempt: number
+  readonly reason: CommitReason
 }
 
 /** The transitions that can be seen from outside. The coordinator adds the session id and emits them. */
 export type CoreEvent =
   | { readonly type: 'turn:recorded'; readonly generation: number; readonly owner: string | undefined }
-  | ({ readonly type: 'commit:started'; readonly reason: CommitReason } & SegmentFact)
+  | ({ readonly type: 'commit:started' } & SegmentFact)
   | ({ readonly type: 'commit:accepted' } & SegmentFact)
   | ({ readonly type: 'commit:succeeded'; readonly late: boolean } & SegmentFact)
   | ({ readonly type: 'commit:failed'; readonly error: string; readonly retryAt: number | undefined } & SegmentFact)

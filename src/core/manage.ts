@@ -1,5 +1,5 @@
 import { answer, type Decision } from './decision.js'
-import { wait } from './segment.js'
+import { hold, wait } from './segment.js'
 import {
   allSegments,
   type CommitReason,
@@ -43,9 +43,9 @@ export function unpark(
     if (segment.state !== 'parked') return segment
     count += 1
     through = segment.to
-    const { receipt, ...rest } = segment
+    const { receipt } = segment
     if (receipt === undefined) return wait(segment, { attempts: 0, retryAt: request.at })
-    return { ...rest, state: 'accepted', receipt, askAt: request.at, asks: 0, settleBy: request.settleBy }
+    return hold(segment, { receipt, askAt: request.at, settleBy: request.settleBy })
   })
   if (count === 0) return answer(state, 0)
   return { state: finishBoundary(coverThrough({ ...state, segments }, through)), result: count, events: [] }

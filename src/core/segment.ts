@@ -1,25 +1,34 @@
-import type { CoreEvent } from './decision.js'
-import type { ParkedSegment, Range, SealedSegment, WaitingSegment } from './session.js'
+import type { CoreEvent, SegmentFact } from './decision.js'
+import type { AcceptedSegment, ParkedSegment, SealedBase, SealedSegment, WaitingSegment } from './session.js'
 
 /** What every event says of its segment. */
-export function describe(
-  segment: SealedSegment,
-): Range & { readonly owner: string | undefined; readonly attempt: number } {
-  return { from: segment.from, to: segment.to, owner: segment.owner, attempt: segment.attempts }
+export function describe({ from, to, owner, attempts, reason }: SealedSegment): SegmentFact {
+  return { from, to, owner, attempt: attempts, reason }
+}
+
+/** What a sealed segment keeps whatever becomes of it. */
+function baseOf(segment: SealedSegment): SealedBase {
+  const { from, to, owner, since, span, gaps, key, attempts, error, reason } = segment
+  return { from, to, owner, since, span, gaps, key, attempts, error, reason }
 }
 
 export function park(segment: SealedSegment, error: string): ParkedSegment {
-  const { from, to, owner, since, span, gaps, key, attempts } = segment
   const receipt = segment.state === 'accepted' ? segment.receipt : undefined
-  return { state: 'parked', from, to, owner, since, span, gaps, key, attempts, error, receipt }
+  return { ...baseOf(segment), state: 'parked', error, receipt }
 }
 
 export function wait(
   segment: SealedSegment,
-  changes: Partial<WaitingSegment> & { readonly retryAt: number | undefined },
+  changes: Partial<SealedBase> & Pick<WaitingSegment, 'retryAt'>,
 ): WaitingSegment {
-  const { from, to, owner, since, span, gaps, key, attempts, error } = segment
-  return { state: 'waiting', from, to, owner, since, span, gaps, key, attempts, error, ...changes }
+  return { ...baseOf(segment), state: 'waiting', ...changes }
+}
+
+export function hold(
+  segment: SealedSegment,
+  receipt: Pick<AcceptedSegment, 'receipt' | 'askAt' | 'settleBy'>,
+): AcceptedSegment {
+  return { ...baseOf(segment), state: 'accepted', ...receipt, asks: 0 }
 }
 
 export function parked(segment: SealedSegment, error: string): CoreEvent {

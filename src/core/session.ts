@@ -28,13 +28,15 @@ export interface OpenSegment extends SegmentBase {
   readonly state: 'open'
 }
 
-interface SealedBase extends SegmentBase {
+export interface SealedBase extends SegmentBase {
   /** The idempotency key: drawn by the first claim, the same for every attempt. */
   readonly key: string
   /** How often it was claimed. */
   readonly attempts: number
   /** What the last failed attempt said, without message text. */
   readonly error: string | undefined
+  /** Why it was last offered. */
+  readonly reason: CommitReason
 }
 
 /** Offered before, to be offered again: at `retryAt` by the coordinator, or when somebody asks. */
@@ -49,7 +51,6 @@ export interface ClaimedSegment extends SealedBase {
   /** The fencing token of this claim: higher than that of every earlier one of the session. */
   readonly token: number
   readonly instance: string
-  readonly reason: CommitReason
   readonly claimedAt: number
 }
 

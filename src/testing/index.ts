@@ -1,1 +1,8 @@
-export {}
+export { faultyLedger } from './faulty-ledger.js'
+export type { FaultyLedger } from './faulty-ledger.js'
+export { manualClock } from './manual-clock.js'
+export type { ManualClock } from './manual-clock.js'
+export { recordingLogger } from './recording-logger.js'
+export type { RecordingLogger } from './recording-logger.js'
+export { gate, scriptedAgent, steps } from './scripted-agent.js'
+export type { Gate, ScriptedAgent, SeenCommit, Step } from './scripted-agent.js'
