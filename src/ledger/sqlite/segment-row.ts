@@ -20,7 +20,7 @@ export function encodeSegment(session: number, segment: Segment, head: number): 
     ...[session, segment.from, segment.to, segment.state, segment.owner ?? null, segment.since, segment.span],
     ...[encodeGaps(segment.gaps) ?? null, head, sealed?.key ?? null, sealed?.attempts ?? null, sealed?.error ?? null],
     segment.state === 'waiting' ? (segment.retryAt ?? null) : null,
-    ...[claimed?.token ?? null, claimed?.instance ?? null, claimed?.reason ?? null, claimed?.claimedAt ?? null],
+    ...[claimed?.token ?? null, claimed?.instance ?? null, sealed?.reason ?? null, claimed?.claimedAt ?? null],
     ...[receipt ?? null, accepted?.askAt ?? null, accepted?.asks ?? null, accepted?.settleBy ?? null],
   ]
   return [...values, checkValues(values)]
@@ -51,6 +51,7 @@ function readSegment(row: SqlRow): Segment {
     key: row['idempotency_key'] as string,
     attempts: row['attempts'] as number,
     error: optionalText(row['error']),
+    reason: row['reason'] as CommitReason,
   }
   switch (state) {
     case 'waiting':
@@ -74,11 +75,10 @@ function readSegment(row: SqlRow): Segment {
   }
 }
 
-function readClaim(row: SqlRow): Pick<ClaimedSegment, 'token' | 'instance' | 'reason' | 'claimedAt'> {
+function readClaim(row: SqlRow): Pick<ClaimedSegment, 'token' | 'instance' | 'claimedAt'> {
   return {
     token: row['token'] as number,
     instance: row['instance'] as string,
-    reason: row['reason'] as CommitReason,
     claimedAt: row['claimed_at'] as number,
   }
 }
