@@ -103,12 +103,16 @@ export class SqliteLedger implements Ledger {
     const outcomes: ({ decision: Decision<unknown> } | { error: unknown })[] = []
     try {
       const host = this.#host ?? (await this.#ready())
-      const damaged = await this.#load(host, jobs)
+      const missing = this.#findMissing(jobs)
+      const damaged = missing === undefined ? undefined : await this.#load(host, missing)
       const batch = new Batch(this.#numbers)
       for (const job of jobs) outcomes.push(damaged?.get(job.sessionId) ?? this.#decide(batch, job))
       const changes = batch.finish()
       if (changes.dropped.length > 0) this.#hasMoreToTidy = true
-      if (countChanges(changes) > 0) await host.call('apply', changes)
+      if (countChanges(changes) > 0) {
+        const applied = host.call('apply', changes)
+        if (applied !== undefined) await applied
+      }
     } catch (error) {
       this.#fail(error)
       const refusal = ledgerFailed(this.#path, error)
@@ -136,12 +140,14 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  /** Reads what the batch needs and the cache lacks. Gives the sessions that cannot be used. */
-  async #load(host: StoreHost, jobs: readonly Job[]): Promise<Map<string, { error: unknown }> | undefined> {
-    const missing = new Set<string>()
-    for (const { sessionId } of jobs) if (!this.#cache.has(sessionId)) missing.add(sessionId)
-    if (missing.size === 0) return undefined
-    const sessionIds = [...missing]
+  #findMissing(jobs: readonly Job[]): string[] | undefined {
+    let missing: Set<string> | undefined
+    for (const { sessionId } of jobs) if (!this.#cache.has(sessionId)) (missing ??= new Set()).add(sessionId)
+    return missing === undefined ? undefined : [...missing]
+  }
+
+  /** Reads sessions into the cache. Gives those that cannot be used. */
+  async #load(host: StoreHost, sessionIds: string[]): Promise<Map<string, { error: unknown }>> {
     const damaged = new Map<string, { error: unknown }>()
     const loaded = await host.call('load', sessionIds)
     for (const [index, sessionId] of sessionIds.entries()) {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { ConnectionOptions } from './connection.js'
 import type { StoreCalls, StoreHost } from './host.js'
-import { receiveError, type WorkerReply, type WorkerRequest } from './worker-messages.js'
+import { receiveError, type WorkerReply, type WorkerRequest, type WorkerStart } from './worker-messages.js'
 
 interface Waiter {
   readonly resolve: (result: unknown) => void
@@ -14,21 +14,22 @@ type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 export class WorkerHost implements StoreHost {
   readonly #options: ConnectionOptions
   readonly #waiters = new Map<number, Waiter>()
+  readonly #requests = new Int32Array(new SharedArrayBuffer(4))
   #worker: Worker | undefined
-  #requests = 0
+  #newest = 0
 
   constructor(options: ConnectionOptions) {
     this.#options = options
   }
 
   async open(): Promise<void> {
-    const worker = startWorker()
+    const worker = startWorker({ options: this.#options, requests: this.#requests })
     this.#worker = worker
     worker.on('message', (reply: WorkerReply) => this.#settle(reply))
     worker.on('error', (error) => this.#failAll(error))
-    worker.on('exit', () => this.#failAll(new Error('the thread of the ledger has ended')))
+    worker.on('exit', () => this.#failAll(ended()))
     try {
-      await this.#ask({ kind: 'open', options: this.#options })
+      await this.#answerTo(0)
     } catch (error) {
       await this.abandon()
       throw error
@@ -59,14 +60,19 @@ export class WorkerHost implements StoreHost {
 
   #ask(request: WithoutId<WorkerRequest>): Promise<unknown> {
     const worker = this.#worker
-    if (worker === undefined) return Promise.reject(new Error('the thread of the ledger has ended'))
-    const id = ++this.#requests
-    // The thread keeps the process alive only while somebody waits for it.
-    if (this.#waiters.size === 0) worker.ref()
-    return new Promise((resolve, reject) => {
-      this.#waiters.set(id, { resolve, reject })
-      worker.postMessage({ id, ...request })
-    })
+    if (worker === undefined) return Promise.reject(ended())
+    const id = ++this.#newest
+    const answer = this.#answerTo(id)
+    worker.postMessage({ id, ...request })
+    Atomics.add(this.#requests, 0, 1)
+    Atomics.notify(this.#requests, 0)
+    return answer
+  }
+
+  /** The thread keeps the process alive only while somebody waits for it. */
+  #answerTo(id: number): Promise<unknown> {
+    if (this.#waiters.size === 0) this.#worker?.ref()
+    return new Promise((resolve, reject) => this.#waiters.set(id, { resolve, reject }))
   }
 
   #settle(reply: WorkerReply): void {
@@ -84,10 +90,15 @@ export class WorkerHost implements StoreHost {
   }
 }
 
+function ended(): Error {
+  return new Error('the thread of the ledger has ended')
+}
+
 /** From the published package: a file beside this one. From the sources, as our own tests run it: through tsx. */
-function startWorker(): Worker {
-  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./sqlite-worker.js', import.meta.url))
-  const source = new URL('./worker.ts', import.meta.url).href
-  const start = `import('tsx/esm/api').then(({ tsImport }) => tsImport(${JSON.stringify(source)}, ${JSON.stringify(source)}))`
-  return new Worker(start, { eval: true })
+function startWorker(workerData: WorkerStart): Worker {
+  const isSource = import.meta.url.endsWith('.ts')
+  if (!isSource) return new Worker(new URL('./sqlite-worker.js', import.meta.url), { workerData })
+  const source = JSON.stringify(new URL('./worker.ts', import.meta.url).href)
+  const start = `import('tsx/esm/api').then(({ tsImport }) => tsImport(${source}, ${source}))`
+  return new Worker(start, { workerData, eval: true })
 }

@@ -2,8 +2,13 @@ import { TidemarkError, type TidemarkErrorCode } from '../../base/errors.js'
 import type { ConnectionOptions } from './connection.js'
 import type { StoreCalls } from './host.js'
 
+/** What a worker is started with. `requests` counts what was sent to it: it sleeps on that number. */
+export interface WorkerStart {
+  readonly options: ConnectionOptions
+  readonly requests: Int32Array
+}
+
 export type WorkerRequest =
-  | { readonly id: number; readonly kind: 'open'; readonly options: ConnectionOptions }
   | { readonly id: number; readonly kind: 'call'; readonly name: keyof StoreCalls; readonly args: unknown[] }
   | { readonly id: number; readonly kind: 'close' }
 
