@@ -15,6 +15,7 @@ export class AgentHandle {
   uses = 0
   /** Close it as soon as nothing needs it: somebody evicted it, or we revived it. */
   isDoomed = false
+  /** Set when it is being closed: that happens once. */
   closing: Promise<void> | undefined
   /** Rotated sessions whose late marks are still its own. */
   readonly formerIds = new Set<string>()
@@ -187,10 +188,7 @@ export class Agents {
       const live = this.#live.get(formerId)
       if (live?.moved === handle) this.#set(formerId, { ...live, moved: undefined })
     }
-    if (handle.isDoomed) this.#retire(handle)
-  }
-
-  #retire(handle: AgentHandle): void {
+    if (!handle.isDoomed || handle.closing !== undefined) return
     this.#handles.delete(handle.agent)
     this.#onUnused(handle)
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import {
   applyBoundaries,
   type Boundary,
@@ -50,6 +51,8 @@ export class Background {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    // One listener for each caller that waits.
+    setMaxListeners(0, this.closing)
   }
 
   get closing(): AbortSignal {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../base/clock.js'
 import { allSegments, emptySession, hasUncommittedWork, type Segment, type SessionState } from '../core/index.js'
 import type { Agents } from './agents.js'
@@ -59,6 +60,8 @@ export class Drain {
   constructor(parts: DrainParts, concurrency: number) {
     this.#parts = parts
     this.#concurrency = concurrency
+    // One listener for each session that waits, and all of them go with the drain.
+    setMaxListeners(0, this.#stop.signal)
   }
 
   async run(deadlineMs: number, signal: AbortSignal | undefined): Promise<DrainReport> {
@@ -102,7 +105,7 @@ export class Drain {
     }
     if (this.#stop.signal.aborted) return
     this.#left += 1
-    this.#track(this.#workOff([task ?? this.#addTask(sessionId, emptySession)]))
+    this.#track(this.#workOff([task ?? this.#addTask(sessionId, emptySession)], () => undefined))
   }
 
   /** Until nothing is under way and a look at the whole ledger finds nothing that could progress. */
@@ -110,7 +113,9 @@ export class Drain {
     for (;;) {
       const lines = await this.#findWork()
       if (lines.size === 0 || this.#stop.signal.aborted) return
-      for (const line of lines.values()) this.#track(this.#workOff(line))
+      // Everybody is announced before anybody starts: the first line must not take all slots.
+      const starts = [...lines].map(([provider, line]) => ({ line, ended: this.#parts.slots.announce(provider) }))
+      for (const { line, ended } of starts) this.#track(this.#workOff(line, ended))
       while (this.#pending.size > 0) await Promise.all(this.#pending)
     }
   }
@@ -152,7 +157,7 @@ export class Drain {
     return lines
   }
 
-  async #workOff(line: Task[]): Promise<void> {
+  async #workOff(line: Task[], ended: () => void): Promise<void> {
     const later: Promise<void>[] = []
     let next = 0
     const worker = async (): Promise<void> => {
@@ -163,7 +168,11 @@ export class Drain {
         if (until !== undefined) later.push(this.#continueAt(task, until))
       }
     }
-    await Promise.all(Array.from({ length: Math.min(line.length, this.#concurrency) }, worker))
+    try {
+      await Promise.all(Array.from({ length: Math.min(line.length, this.#concurrency) }, worker))
+    } finally {
+      ended()
+    }
     await Promise.all(later)
   }
 

@@ -23,6 +23,8 @@ export class Slots {
   readonly #held = new Map<ProviderKey, number>()
   /** Named ones only: an agent that names none is its own provider and holds few. */
   readonly #slow = new Set<ProviderKey>()
+  /** Providers with work that is about to ask, and how much of it. */
+  readonly #announced = new Map<ProviderKey, number>()
   #limit: number
   #inUse = 0
 
@@ -68,6 +70,17 @@ export class Slots {
     })
   }
 
+  /** Counts a provider among those that wait although it has not asked yet, until the returned function is called. */
+  announce(provider: ProviderKey): () => void {
+    this.#announced.set(provider, (this.#announced.get(provider) ?? 0) + 1)
+    return () => {
+      const left = (this.#announced.get(provider) ?? 1) - 1
+      if (left > 0) this.#announced.set(provider, left)
+      else this.#announced.delete(provider)
+      this.#grantFree()
+    }
+  }
+
   /** Would one more slot for this provider leave the others their share? */
   hasRoomFor(provider: ProviderKey): boolean {
     return (this.#held.get(provider) ?? 0) < this.#share() || this.#isAlone(provider)
@@ -86,9 +99,7 @@ export class Slots {
   }
 
   #isAlone(provider: ProviderKey): boolean {
-    return (
-      !this.#slow.has(provider) && (this.#queues.size === 0 || (this.#queues.size === 1 && this.#queues.has(provider)))
-    )
+    return !this.#slow.has(provider) && isOnly(this.#queues, provider) && isOnly(this.#announced, provider)
   }
 
   #grantFree(): void {
@@ -144,4 +155,8 @@ export class Slots {
     if (held === 0) this.#held.delete(provider)
     else this.#held.set(provider, held)
   }
+}
+
+function isOnly(waiting: ReadonlyMap<ProviderKey, unknown>, provider: ProviderKey): boolean {
+  return waiting.size === 0 || (waiting.size === 1 && waiting.has(provider))
 }
