@@ -256,6 +256,16 @@ function describePersistence({ it, open, reopen }: LedgerContract): void {
     return next
   })
 
+  test('L13: what was retracted stays retracted, and its number is not used again', async (ledger) => {
+    for (let turn = 0; turn < 3; turn += 1) await mark(ledger, 's', { messages: '["text"]' })
+    const { state } = await ledger.transact('s', (found) => retractTurns(found, 3))
+    const next = await reopen(ledger)
+    assert.deepEqual(plainState(await stateOf(next, 's')), plainState(state))
+    assert.equal(await mark(next, 's'), 4)
+    assert.deepEqual((await stateOf(next, 's')).tail?.gaps, [{ from: 3, to: 3 }])
+    return next
+  })
+
   test('R1: the claim of an earlier opener is found, with its key, its token and its text', async (ledger) => {
     await mark(ledger, 's', { messages: '["text"]' })
     await ledger.transact('s', (state) => claimSegment(state, claimRequest(ledger.instance, 'key', AT)))

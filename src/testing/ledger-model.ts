@@ -73,7 +73,7 @@ export function drawDecision(random: () => number, at: number): Decide<unknown> 
     settleFail: (state: SessionState) => settleFailed(state, named(state, 'accepted'), { ...failure, newKey: key }),
     pending: (state: SessionState) =>
       settlePending(state, named(state, 'accepted'), { at, askAt: at + 20, error: 'late' }),
-    retract: (state: SessionState) => retractTurns(state, Math.floor(number * (state.generation + 2))),
+    retract: (state: SessionState) => retractTurns(state, state.generation - Math.floor(number * 6)),
     boundary: (state: SessionState) => requestBoundary(state, 'switch'),
     rotate: (state: SessionState) => (number < 0.1 ? rotate(state, 'elsewhere') : requestBoundary(state, 'idle')),
     unpark: (state: SessionState) => unpark(state, { at, settleBy: at + 100 }),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { TidemarkError } from '../../base/errors.js'
 import { loadSqlite, type SqlDatabase } from '../../base/sqlite.js'
-import { describeFailure, isDamage, SQLITE_BUSY, sqliteCode } from './failure.js'
+import { describeFailure, isDamage, releaseFrames, SQLITE_BUSY, sqliteCode } from './failure.js'
 import { keepLog, keepRest, lockedBy, preparePrivateFile, readHolder, writeHolder } from './files.js'
 import { inspectLedger } from './inspect.js'
 import { setPragma } from './pragma.js'
@@ -50,6 +50,7 @@ export async function openConnection(options: ConnectionOptions): Promise<SqlDat
     await writeHolder(path, signIn(db, at), at)
     return db
   } catch (error) {
+    releaseFrames(error)
     const holder = await readHolder(path)
     if (isLocked(error)) {
       db?.close()

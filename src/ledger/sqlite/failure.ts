@@ -45,6 +45,14 @@ export function rowDamaged(what: string): TidemarkError {
   )
 }
 
+/**
+ * An error holds on to the objects of its stack frames until somebody reads its stack as text. Those are the statements
+ * of the handle that failed, and with them its lock.
+ */
+export function releaseFrames(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack : undefined
+}
+
 /** Runs what may fail without harm, and hands the error over instead of throwing it. */
 export function attempt(run: () => void): unknown {
   try {

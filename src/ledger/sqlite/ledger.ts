@@ -7,7 +7,7 @@ import { type Decision, emptySession, isFinished, type OutboxEntry } from '../..
 import type { Decide, Ledger, LedgerHealth, LedgerStats, SessionEntry } from '../ledger.js'
 import { Batch, type CachedSession, cacheSession, type RowNumbers } from './batch.js'
 import { countChanges } from './changes.js'
-import { describeFailure, ledgerFailed } from './failure.js'
+import { describeFailure, ledgerFailed, releaseFrames } from './failure.js'
 import type { StoreCalls, StoreHost } from './host.js'
 import type { SqliteLedgerOptions } from './options.js'
 
@@ -192,6 +192,7 @@ export class SqliteLedger implements Ledger {
   /** What failed is not asked again whether it works now: a second sync may report success for lost data. */
   #fail(error: unknown): void {
     const host = this.#host
+    releaseFrames(error)
     this.#failure = describeFailure(error)
     this.#cache.clear()
     this.#host = undefined
