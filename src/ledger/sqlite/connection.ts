@@ -38,11 +38,13 @@ const PRAGMAS: readonly (readonly [name: string, value: string, expected: string
 export async function openConnection(options: ConnectionOptions): Promise<SqlDatabase> {
   const { path, at } = options
   const { DatabaseSync } = await loadSqlite()
-  await preparePrivateFile(path, options.allowNetworkFileSystem)
+  const isNew = await preparePrivateFile(path, options.allowNetworkFileSystem)
   const open: OpenFile = (file) => new DatabaseSync(file, { timeout: 0 })
   let db: SqlDatabase | undefined
   try {
     db = open(path)
+    // Counts only before the first page is written: space is given back little by little.
+    if (isNew) db.exec('PRAGMA auto_vacuum = INCREMENTAL')
     takeLock(db)
     const version = await inspectLedger(db, path, () => open(':memory:'))
     for (const [name, value, expected] of PRAGMAS) setPragma(db, name, value, expected)
@@ -67,8 +69,6 @@ export async function openConnection(options: ConnectionOptions): Promise<SqlDat
 function takeLock(db: SqlDatabase): void {
   db.exec('PRAGMA busy_timeout = 0')
   db.exec('PRAGMA locking_mode = EXCLUSIVE')
-  // Counts for a new file only, and only before its first page: space is given back little by little.
-  db.exec('PRAGMA auto_vacuum = INCREMENTAL')
   db.exec('BEGIN EXCLUSIVE')
   db.exec('COMMIT')
 }

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { copyFile, mkdir, open, readFile, rename, statfs, unlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, open, readFile, rename, stat, statfs, unlink, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { TidemarkError } from '../../base/errors.js'
@@ -17,9 +17,9 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 
 /**
  * Makes the directory and an empty file that only this user can read. An existing file is not opened: closing any
- * descriptor of it would release the lock that another handle of this process holds.
+ * descriptor of it would release the lock that another handle of this process holds. True if it is still empty.
  */
-export async function preparePrivateFile(path: string, allowNetworkFileSystem: boolean): Promise<void> {
+export async function preparePrivateFile(path: string, allowNetworkFileSystem: boolean): Promise<boolean> {
   const directory = dirname(path)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   if (!allowNetworkFileSystem) await refuseNetworkFileSystem(path, directory)
@@ -29,6 +29,7 @@ export async function preparePrivateFile(path: string, allowNetworkFileSystem: b
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
+  return (await stat(path)).size === 0
 }
 
 async function refuseNetworkFileSystem(path: string, directory: string): Promise<void> {
