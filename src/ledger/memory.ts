@@ -87,7 +87,7 @@ class MemoryLedger implements Ledger {
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
     for (const entry of this.#outboxes.get(sessionId) ?? []) {
-      if (from <= entry.generation && entry.generation <= to) yield entry
+      if (entry.messages !== undefined && from <= entry.generation && entry.generation <= to) yield entry
     }
     await Promise.resolve()
   }

@@ -1,5 +1,7 @@
 export { faultyLedger } from './faulty-ledger.js'
 export type { FaultyLedger } from './faulty-ledger.js'
+export { ledgerContract } from './ledger-contract.js'
+export type { LedgerContract } from './ledger-contract.js'
 export { manualClock } from './manual-clock.js'
 export type { ManualClock } from './manual-clock.js'
 export { recordingLogger } from './recording-logger.js'
