@@ -50,6 +50,7 @@ export class Evictor {
       await recorder.transact(sessionId, (state) => requestBoundary(state, 'evict'))
       if (!(await this.#flush(sessionId, signals))) break
       const state = await recorder.read(sessionId)
+      if (signals.some((signal) => signal?.aborted === true)) break
       // A turn that began meanwhile keeps its agent open; what it records is flushed too. From here to the closing of
       // the agents everything is synchronous: no turn can slip in between.
       if (holds.isHeld(sessionId)) continue
