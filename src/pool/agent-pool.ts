@@ -114,7 +114,6 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
     const predecessor = this.#evicting.get(sessionId)?.eviction
     const resident = new Resident<Agent>(sessionId, (self) => this.#bring(self, predecessor))
     this.#residents.set(sessionId, resident)
-    this.#shrink()
     return resident
   }
 
@@ -143,9 +142,9 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
 
   #pin(resident: Resident<Agent>): void {
     resident.pins += 1
-    if (resident.pins > 1 || resident.agent === undefined) return
     this.#idle.remove(resident)
-    this.#present(resident, resident.agent)
+    this.#shrink()
+    if (resident.pins === 1 && resident.agent !== undefined) this.#present(resident, resident.agent)
   }
 
   #unpin(resident: Resident<Agent>): void {
@@ -155,9 +154,8 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
 
   /** Nobody is served any more. */
   #rest(resident: Resident<Agent>): void {
-    if (resident.eviction !== undefined) this.#takeOut(resident)
-    else if (this.#closing === undefined) this.#idle.add(resident)
-    else this.#evictIdle(resident)
+    if (resident.eviction === undefined) this.#idle.add(resident)
+    else this.#takeOut(resident)
     // Only now: an eviction that waits for the hold must not find the session among those that are served.
     resident.releaseHolds()
     this.#shrink()
@@ -253,7 +251,6 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
     this.#evicting.delete(sessionId)
     this.#residents.set(sessionId, resident)
     eviction.stop.abort()
-    this.#shrink()
     return resident
   }
 

@@ -13,8 +13,8 @@ interface Idle<Item> {
  */
 export class IdleAgents<Item extends object> {
   readonly #order: LRUCache<Item, Idle<Item>>
-  /** Agents whose eviction failed, and what does not fit: taken when no other victim is left, so that none blocks the rest. */
-  readonly #others = new Set<Item>()
+  /** Agents whose eviction failed: taken when no other victim is left, so that they do not block the rest. */
+  readonly #refused = new Set<Item>()
   readonly #clock: Clock
   readonly #idleMs: number | undefined
   readonly #onExpired: (item: Item) => void
@@ -29,12 +29,8 @@ export class IdleAgents<Item extends object> {
     this.#clock = options.clock
     this.#idleMs = options.idleMs
     this.#onExpired = options.onExpired
-    this.#order = new LRUCache<Item, Idle<Item>>({
-      max: options.max,
-      dispose: (_idle, item, reason) => {
-        if (reason === 'evict') this.#others.add(item)
-      },
-    })
+    // Never full: the pool takes victims before it adds. So the cache drops nothing by itself.
+    this.#order = new LRUCache<Item, Idle<Item>>({ max: options.max })
   }
 
   add(item: Item): void {
@@ -43,17 +39,17 @@ export class IdleAgents<Item extends object> {
   }
 
   addRefused(item: Item): void {
-    this.#others.add(item)
+    this.#refused.add(item)
   }
 
   remove(item: Item): void {
     this.#order.delete(item)
-    this.#others.delete(item)
+    this.#refused.delete(item)
   }
 
   /** The agent that has been idle longest. */
   take(): Item | undefined {
-    const item = this.#longest()?.item ?? this.#others.values().next().value
+    const item = this.#longest()?.item ?? this.#refused.values().next().value
     if (item !== undefined) this.remove(item)
     return item
   }
@@ -62,7 +58,7 @@ export class IdleAgents<Item extends object> {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     this.#order.clear()
-    this.#others.clear()
+    this.#refused.clear()
   }
 
   #longest(): Idle<Item> | undefined {

@@ -21,6 +21,24 @@ test('B5: whenever a turn begins during an eviction, the eviction waits for it a
   }
 })
 
+test('B4: whenever its signal comes, an eviction that has not closed the agent yet leaves it open and current', async () => {
+  let cameTooLate = false
+  for (let moment = 0; !cameTooLate; moment += 1) {
+    expect(moment, 'the eviction never ended').toBeLessThan(500)
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'mine' })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const controller = new AbortController()
+    const evicted = lifecycle.evict('s', { signal: controller.signal })
+    for (let step = 0; step < moment; step += 1) await Promise.resolve()
+    cameTooLate = agent.closes > 0
+    controller.abort()
+    expect((await evicted).closed, `aborted at moment ${moment}`).toBe(cameTooLate)
+    expect(agent.closes).toBe(cameTooLate ? 1 : 0)
+    expect((await lifecycle.inspect('s'))?.agentId).toBe(cameTooLate ? undefined : 'mine')
+  }
+})
+
 test('B4: an eviction that names an agent closes that one and leaves the one that has taken its place', async () => {
   const { lifecycle } = await openLifecycle()
   const [old, fresh] = [scriptedAgent(), scriptedAgent()]

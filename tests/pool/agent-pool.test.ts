@@ -75,8 +75,24 @@ describe('serving', () => {
     controller.abort()
     await expect(use).rejects.toMatchObject({ code: 'ABORTED' })
     made.open()
+    await settle()
+    expect(pool.size).toBe(1)
     expect(await pool.use('s', (served) => served)).toBe(agent)
-    expect(await pool.evict('s')).toEqual(CLEAN)
+  })
+
+  test('an agent that nobody waited for any more when it came is evicted like any other', async () => {
+    const made = latch()
+    const agent = scriptedAgent()
+    const { pool } = await openPool({
+      max: 1,
+      create: (sessionId) => (sessionId === 's' ? made.opened.then(() => agent) : scriptedAgent()),
+    })
+    await expect(pool.use('s', () => 1, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'ABORTED' })
+    made.open()
+    await settle()
+    await pool.use('other', () => 1)
+    await settle()
+    expect([pool.size, agent.closes]).toEqual([1, 1])
   })
 
   test.each([undefined, null, '', 7, 'x'.repeat(513), 'a\u0000b'])('%j as a session id is a TypeError', async (bad) => {
@@ -153,6 +169,7 @@ describe('capacity', () => {
     await turn('c')
     await clock.advance(300)
     await turn('c')
+    expect(clock.pending).toBe(1)
     await clock.advance(100)
     expect(['a', 'b', 'c'].map((id) => created.get(id)?.[0]?.closes)).toEqual([1, 0, 0])
     await clock.advance(600)
@@ -309,6 +326,25 @@ describe('past the pool', () => {
     expect([served === old, old.closes, stranger.closes]).toEqual([false, 1, 0])
   })
 
+  test('an agent that was replaced before its eviction is not handed out while it closes', async () => {
+    const closing = latch()
+    const { pool, turn, created, lifecycle } = await openPool({ max: 1 })
+    const stranger = scriptedAgent()
+    await pool.use('s', () => lifecycle.markTurnCompleted('s', { agent: stranger }))
+    const old = created.get('s')![0]!
+    old.close = () => {
+      old.closes += 1
+      return closing.opened
+    }
+    await turn('other')
+    await settle()
+    expect(old.closes).toBe(1)
+    const use = pool.use('s', (agent) => agent)
+    closing.open()
+    expect(await use).toBe(created.get('s')?.[1])
+    expect(stranger).toMatchObject({ closes: 0, seen: [{ sessionId: 's' }] })
+  })
+
   test('B7: a rotated session keeps its agent under its new id, also in the middle of a turn', async () => {
     const { pool, created, lifecycle } = await openPool()
     const end = latch()
@@ -360,10 +396,25 @@ describe('a ledger that fails', () => {
     expect(logger.text()).toContain('could not be evicted')
     expect([pool.size, pool.evicting, ledger.failNext]).toEqual([2, 0, 0])
     expect(await pool.use('s', (agent) => agent)).toBe(created.get('s')?.[0])
+    await settle()
+    expect(created.get('other')).toMatchObject([{ closes: 1 }])
     await pool.close()
     expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
     expect(created.get('s')).toMatchObject([{ closes: 1 }])
-    expect(created.get('other')).toMatchObject([{ closes: 1 }])
+  })
+
+  test('does not keep the pool too big for good: who could not be evicted is tried again after the others', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { pool, turn, created } = await openPool({ max: 1, lifecycleOptions: { ledger } })
+    await turn('s')
+    ledger.failNext = 1
+    await pool.use('other', () => undefined)
+    await settle()
+    expect(pool.size).toBe(2)
+    await turn('third')
+    await settle()
+    expect([pool.size, pool.evicting]).toEqual([1, 0])
+    expect(['s', 'other', 'third'].map((id) => created.get(id)?.[0]?.closes)).toEqual([1, 1, 0])
   })
 
   test('gives an agent whose eviction by name failed to the turn that waited for the end of it', async () => {
@@ -376,6 +427,11 @@ describe('a ledger that fails', () => {
     await expect(evicted).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
     expect(await use).toBe(created.get('s')?.[0])
     expect(pool.size).toBe(1)
+    // It has one place in the pool, not two: more turns at once than agents find nothing of it once it is closed.
+    await Promise.all(['x', 'y', 'z'].map(turn))
+    await Promise.all(['x', 'y', 'z'].map(turn))
+    await pool.close()
+    expect(created.get('s')).toMatchObject([{ closes: 1 }])
   })
 })
 
