@@ -23,6 +23,12 @@ export interface AppendLogOptions {
   readonly openFile?: OpenLogFile
 }
 
+/** A record of a new file; without a number it follows the one before it. */
+export interface NumberedFields {
+  readonly fields: string
+  readonly seq?: number
+}
+
 interface Append {
   readonly kind: 'append' | 'sync'
   readonly fields: string
@@ -33,7 +39,7 @@ interface Append {
 
 interface Replace {
   readonly kind: 'replace'
-  readonly records: readonly string[]
+  readonly records: readonly NumberedFields[]
   readonly durable: boolean
   readonly resolve: (seq: number) => void
   readonly reject: (error: unknown) => void
@@ -110,16 +116,14 @@ export class AppendLog {
   /** Resolves when everything appended so far is on stable storage. */
   sync(): Promise<number> {
     if (this.synced && !this.poisoned) return Promise.resolve(this.lastSeq)
-    return new Promise((resolve, reject) =>
-      this.#enqueue({ kind: 'sync', fields: '', durable: true, resolve, reject }),
-    )
+    return new Promise((resolve, reject) => this.#enqueue({ kind: 'sync', fields: '', durable: true, resolve, reject }))
   }
 
   /**
    * Puts a new file with these records in place of the old one. An existing file is always replaced durably, whatever
    * `durable` says: an unsynced rename can leave neither the old nor the new one after a power cut.
    */
-  replace(records: readonly string[], durable: boolean): Promise<number> {
+  replace(records: readonly NumberedFields[], durable: boolean): Promise<number> {
     return new Promise((resolve, reject) => this.#enqueue({ kind: 'replace', records, durable, resolve, reject }))
   }
 
@@ -200,16 +204,21 @@ export class AppendLog {
 
   async #performReplace(item: Replace): Promise<void> {
     const durable = item.durable || this.#position !== undefined
-    const lines = item.records.map((fields, at) => encodeLine(at + 1, fields))
-    const bytes = Buffer.from(encodeLine(0, this.#header) + lines.join(''))
+    let lastSeq = 0
+    let text = encodeLine(0, this.#header)
+    for (const { fields, seq } of item.records) {
+      lastSeq = seq ?? lastSeq + 1
+      text += encodeLine(lastSeq, fields)
+    }
+    const bytes = Buffer.from(text)
     this.#unsynced = true
     await this.release()
     await putFile(this.#path, bytes, { durable, openFile: this.#openFile })
-    this.#position = { size: bytes.length, lastSeq: lines.length, torn: false }
+    this.#position = { size: bytes.length, lastSeq, torn: false }
     this.#poison = undefined
     this.#unsynced = !durable
     this.#directorySynced = durable
-    item.resolve(lines.length)
+    item.resolve(lastSeq)
   }
 
   async #makeDurable(): Promise<void> {

@@ -28,8 +28,8 @@ export function* linesOf(bytes: Buffer): Generator<Line> {
     const end = bytes.indexOf(LINE_FEED, start)
     const whole = end !== -1
     const stop = whole ? end : bytes.length
-    // A line without its end was never finished, even if what is there happens to be a record.
-    const record = whole ? decodeLine(bytes.subarray(start, stop)) : undefined
+    // A record that lacks only its line feed counts: the seal of a torn tail would bring it back anyway.
+    const record = decodeLine(bytes.subarray(start, stop))
     const next = whole ? end + 1 : bytes.length
     yield { record, bytes: next - start, whole }
     start = next
@@ -71,7 +71,8 @@ export function readPrefix(bytes: Buffer, format: LogFormat, path: string): LogP
   let damagedLine: number | undefined
   let line = 0
   let size = 0
-  for (const { record, bytes: length } of linesOf(bytes)) {
+  let torn = false
+  for (const { record, bytes: length, whole } of linesOf(bytes)) {
     line += 1
     if (line === 1) {
       checkHeader(record, format, path)
@@ -84,9 +85,10 @@ export function readPrefix(bytes: Buffer, format: LogFormat, path: string): LogP
       break
     }
     size += length
+    torn = !whole
   }
   if (line === 0) damagedLine = 1
-  return { records, header, damagedLine, position: { size, lastSeq: records.length, torn: false } }
+  return { records, header, damagedLine, position: { size, lastSeq: records.length, torn } }
 }
 
 /** The lines of a file from an offset on, read piece by piece. The file may grow meanwhile; its end is fixed first. */
@@ -131,7 +133,7 @@ export async function positionAtEnd(path: string): Promise<LogPosition> {
       const lines = [...linesOf(window.bytes)]
       torn = lines.at(-1)?.whole === false
       const known = lines.findLastIndex((line) => line.record !== undefined)
-      const damagedBehind = lines.slice(known + 1).filter((line) => line.whole).length
+      const damagedBehind = lines.slice(known + 1).filter((each) => each.whole).length
       if (known !== -1) return { size, torn, lastSeq: (lines[known]?.record?.seq ?? 0) + damagedBehind }
       // No readable record at all: the first line was the header.
       lastSeq = Math.max(damagedBehind - 1, 0)

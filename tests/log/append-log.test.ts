@@ -2,10 +2,11 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { AppendLog } from '../../src/log/append-log.js'
-import { openLogFile, type LogFile, type OpenLogFile } from '../../src/log/files.js'
+import type { OpenLogFile } from '../../src/log/files.js'
 import { serialiseFields } from '../../src/log/line.js'
 import { OpenFiles } from '../../src/log/open-files.js'
 import { readPrefix } from '../../src/log/scan.js'
+import { diskError, faultyFiles } from '../support/faulty-files.js'
 import { temporaryDirectory } from '../support/temporary.js'
 
 const format = { format: 'test', version: 1 }
@@ -26,38 +27,6 @@ async function openLog(options: { openFile?: OpenLogFile; files?: OpenFiles; pat
   }
   return { log, path, read }
 }
-
-/** Real files, whose calls can be counted and made to fail. */
-function faultyFiles(fault: (call: keyof LogFile, count: number) => Error | 'short' | undefined) {
-  const calls: (keyof LogFile)[] = []
-  const check = (call: keyof LogFile) => {
-    calls.push(call)
-    const outcome = fault(call, calls.filter((name) => name === call).length)
-    if (outcome instanceof Error) throw outcome
-    return outcome
-  }
-  const openFile: OpenLogFile = async (path, flags) => {
-    const file = await openLogFile(path, flags)
-    return {
-      async write(bytes, from, length, position) {
-        const take = check('write') === 'short' ? Math.ceil(length / 2) : length
-        return file.write(bytes, from, take, position)
-      },
-      async datasync() {
-        check('datasync')
-        await file.datasync()
-      },
-      async truncate(size) {
-        check('truncate')
-        await file.truncate(size)
-      },
-      close: () => file.close(),
-    }
-  }
-  return { openFile, calls }
-}
-
-const diskError = (code: string) => Object.assign(new Error(`${code}: the disk failed`), { code })
 
 describe('the append log', () => {
   test('numbers records from 1 in file order, also with many writers at once', async () => {
@@ -142,7 +111,7 @@ describe('the append log', () => {
     await expect(log.append(fields(2), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
     failing = false
     await expect(log.append(fields(3), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
-    await log.replace([fields(9)], true)
+    await log.replace([{ fields: fields(9) }], true)
     expect((await read()).values).toEqual([9])
     await log.close()
   })
@@ -154,7 +123,7 @@ describe('the append log', () => {
     await log.append(fields(1), false)
     failing = true
     const first = log.append(fields(2), false)
-    const second = log.replace([fields(3)], true)
+    const second = log.replace([{ fields: fields(3) }], true)
     const outcomes = await Promise.allSettled([first, second])
     expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected'])
     await log.close()
@@ -173,7 +142,7 @@ describe('the append log', () => {
     await expect(log.sync()).rejects.toMatchObject({ code: 'WRITE_FAILED' })
     expect(calls).toEqual([])
     expect(log.poisoned).toBe(true)
-    await log.replace([fields(1), fields(2)], false)
+    await log.replace([{ fields: fields(1) }, { fields: fields(2) }], false)
     expect(log.poisoned).toBe(false)
     expect(await log.append(fields(3), true)).toBe(3)
     expect((await read()).values).toEqual([1, 2, 3])
@@ -185,7 +154,7 @@ describe('the append log', () => {
     const { log, read } = await openLog({ openFile })
     await log.append(fields(1), false)
     calls.length = 0
-    await log.replace([fields(5), fields(6)], false)
+    await log.replace([{ fields: fields(5) }, { fields: fields(6) }], false)
     expect(calls).toEqual(['write', 'datasync'])
     await log.append(fields(7), false)
     expect((await read()).values).toEqual([5, 6, 7])
@@ -198,7 +167,7 @@ describe('the append log', () => {
     const { log, path, read } = await openLog({ openFile })
     await log.append(fields(1), false)
     failing = true
-    await expect(log.replace([fields(2)], true)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
+    await expect(log.replace([{ fields: fields(2) }], true)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
     expect((await read()).values).toEqual([1])
     expect(await readdir(join(path, '..'))).toEqual(['log.jsonl'])
     await log.close()

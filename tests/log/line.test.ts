@@ -7,7 +7,11 @@ const encode = (seq: number, fields: object) => Buffer.from(encodeLine(seq, seri
 describe('a line of a log', () => {
   test('is plain JSON that carries its sequence number and a checksum', () => {
     const line = encode(7, { text: 'hello' })
-    expect(JSON.parse(line.toString())).toEqual({ sum: expect.stringMatching(/^[0-9a-f]{8}$/), seq: 7, text: 'hello' })
+    expect(JSON.parse(line.toString())).toEqual({
+      sum: expect.stringMatching(/^[0-9a-f]{8}$/) as string,
+      seq: 7,
+      text: 'hello',
+    })
   })
 
   test('comes back as it was written, whatever the text', () => {

@@ -47,7 +47,11 @@ describe('reading a log', () => {
   })
 
   test('a damaged first line costs no record', () => {
-    const prefix = readPrefix(Buffer.from('{"sum' + logText(2).slice(5, 20) + '\n' + logText(2).slice(header.length)), format, 'x')
+    const prefix = readPrefix(
+      Buffer.from('{"sum' + logText(2).slice(5, 20) + '\n' + logText(2).slice(header.length)),
+      format,
+      'x',
+    )
     expect(prefix.records).toHaveLength(2)
     expect(prefix.damagedLine).toBe(1)
   })
@@ -101,6 +105,15 @@ describe('reading a log', () => {
     const text = logText(3)
     const torn = text.slice(0, -5)
     expect(await positionAtEnd(await fileWith(torn))).toEqual({ size: torn.length, lastSeq: 2, torn: true })
+  })
+
+  test('a record that lacks only its line feed counts, so that sealing it cannot bring it back under a number given again', async () => {
+    const text = logText(3).slice(0, -1)
+    expect(await positionAtEnd(await fileWith(text))).toEqual({ size: text.length, lastSeq: 3, torn: true })
+    expect(readPrefix(Buffer.from(text), format, 'x')).toMatchObject({
+      damagedLine: undefined,
+      position: { size: text.length, lastSeq: 3, torn: true },
+    })
   })
 
   test('a damaged line at the end keeps its number, so that no cursor skips what comes next', async () => {
