@@ -50,6 +50,8 @@ export class RunLogs {
     const from = this.placeOf(fromSessionId, runId)
     const before = this.#runs.get(keyOf(from, runId))
     this.#runs.delete(keyOf(from, runId))
+    // A run that comes back to an earlier session ends there: aliases must not form a circle.
+    this.#moved.delete(keyOf(toSessionId, runId))
     this.#moved.set(keyOf(from, runId), toSessionId)
     const run: Run = { log: undefined, preparing: undefined, waiting: 0 }
     this.#runs.set(keyOf(toSessionId, runId), run)

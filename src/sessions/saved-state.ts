@@ -10,6 +10,7 @@ const FIELDS = [
   'pendingUserMessage',
   'pendingAttachments',
   'pendingStartedAt',
+  'pendingFrom',
   'activeRunId',
   'recoveries',
   'rotatedFrom',

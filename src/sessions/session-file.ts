@@ -236,6 +236,7 @@ export function emptySession(id: string, now: number): Session {
     pendingUserMessage: null,
     pendingAttachments: [],
     pendingStartedAt: null,
+    pendingFrom: null,
     activeRunId: null,
     recoveries: [],
     rotatedFrom: null,

@@ -93,14 +93,11 @@ export class SessionStore {
     this.#assertOpen()
     const { id = randomUUID(), title = '', messages = [] } = init
     assertId(id, 'the session id')
-    if ((await this.#sessions.get(id)) !== undefined) {
+    // The second look is in the same moment as the making: of two who create at once, one is told.
+    if ((await this.#sessions.get(id)) !== undefined || this.#sessions.peek(id) !== undefined) {
       throw new TidemarkError('SESSION_EXISTS', `Session ${id} exists. Use get() or another id.`, { details: { id } })
     }
-    const session = emptySession(id, this.#settings.clock.now())
-    session.title = title
-    session.messages = [...messages]
-    this.#sessions.put({ session, file: this.#sessions.fileOf(id) })
-    return session
+    return this.#make(id, title, messages)
   }
 
   /** The live object of a session; an interrupted turn is recovered first, as far as its journal shows. */
@@ -117,7 +114,7 @@ export class SessionStore {
     const session = await this.get(id)
     if (session !== undefined) return session
     // Another caller may have created it since: both get the same object.
-    return this.#sessions.peek(id)?.session ?? this.create({ id })
+    return this.#sessions.peek(id)?.session ?? this.#make(id, '', [])
   }
 
   /** Every session of the index, newest first. */
@@ -280,6 +277,14 @@ export class SessionStore {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  #make(id: string, title: string, messages: readonly Message[]): Session {
+    const session = emptySession(id, this.#settings.clock.now())
+    session.title = title
+    session.messages = [...messages]
+    this.#sessions.put({ session, file: this.#sessions.fileOf(id) })
+    return session
   }
 
   async #recover(id: string): Promise<void> {

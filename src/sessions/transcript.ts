@@ -14,6 +14,7 @@ export function contextMessages(session: Session): Message[] {
 export function spliceMessages(session: Session, start: number, removed: number, output: RunOutput): void {
   const shift = output.messages.length - removed
   session.messages.splice(start, removed, ...output.messages)
+  if (session.pendingFrom !== null && session.pendingFrom > start) session.pendingFrom += shift
   const before = session.toolCalls.filter(({ messageIndex }) => messageIndex < start)
   const behind = session.toolCalls.filter(({ messageIndex }) => messageIndex >= start + removed)
   session.toolCalls = [
@@ -33,6 +34,7 @@ export function removeLastTurn(session: Session): string {
     })
   }
   session.messages.length = start
+  if (session.pendingFrom !== null) session.pendingFrom = Math.min(session.pendingFrom, start)
   session.toolCalls = session.toolCalls.filter(({ messageIndex }) => messageIndex < start)
   return text
 }
@@ -42,22 +44,25 @@ export function removeLastTurn(session: Session): string {
  * the length of the transcript when nothing is pending.
  */
 export function placePendingMessage(session: Session): number {
-  const { pendingUserMessage: content, pendingStartedAt, pendingAttachments } = session
-  if (content === null) return session.messages.length
-  const since = pendingStartedAt ?? session.updatedAt
-  const there = session.messages.findLastIndex(
-    (message) => message.role === 'user' && message.content === content && message.timestamp >= since,
-  )
-  if (there !== -1) return there
-  const message: Message = { role: 'user', content, timestamp: since }
+  const { pendingUserMessage: content, pendingFrom, pendingAttachments, messages } = session
+  if (content === null) return messages.length
+  const timestamp = session.pendingStartedAt ?? session.updatedAt
+  // A host that set the pending fields by hand left no place; then the time tells an older turn with the same words.
+  const isIt = (each: Message) => each.role === 'user' && each.content === content
+  for (let at = pendingFrom ?? 0; at < messages.length; at++) {
+    const each = messages[at]
+    if (each !== undefined && isIt(each) && (pendingFrom !== null || each.timestamp >= timestamp)) return at
+  }
+  const message: Message = { role: 'user', content, timestamp }
   if (pendingAttachments.length > 0) message.attachments = pendingAttachments
-  return session.messages.push(message) - 1
+  return messages.push(message) - 1
 }
 
 export function clearPending(session: Session): void {
   session.pendingUserMessage = null
   session.pendingAttachments = []
   session.pendingStartedAt = null
+  session.pendingFrom = null
   session.activeRunId = null
 }
 

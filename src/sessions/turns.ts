@@ -77,6 +77,7 @@ export class Turns {
         session.pendingUserMessage = text
         session.pendingAttachments = [...attachments]
         session.pendingStartedAt = this.#options.settings.clock.now()
+        session.pendingFrom = session.messages.length
         session.activeRunId = runId
         this.#alive.set(runId, id)
         await this.#options.save(loaded, { fsync })

@@ -48,6 +48,8 @@ export interface Session {
   pendingUserMessage: string | null
   pendingAttachments: unknown[]
   pendingStartedAt: number | null
+  /** How many messages there were when the pending turn began: its own come behind. */
+  pendingFrom: number | null
   activeRunId: string | null
   recoveries: Recovery[]
   /** The snapshot this session was rotated from, and the id its life went on under. */

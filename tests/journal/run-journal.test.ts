@@ -447,6 +447,16 @@ describe('a session that gets a new id', () => {
     expect(texts(await collect(journal.read('s2', 'r')))).toEqual(['a', 'b', 'c', 'd'])
   })
 
+  test('K5: a run that comes back to its first session is found there', async () => {
+    const { journal, token } = await openJournal()
+    await token('a')
+    await journal.move('s', 's2', 'r')
+    await journal.move('s2', 's', 'r')
+    expect(await token('b')).toEqual({ seq: 2 })
+    expect(await journal.append('s2', 'r', 'token', { text: 'c' })).toEqual({ seq: 3 })
+    expect((await journal.summary('s', 'r')).lastSeq).toBe(3)
+  })
+
   test('K5: a run without a journal yet is moved as well', async () => {
     const { journal, token } = await openJournal()
     await journal.move('s', 's2', 'r')

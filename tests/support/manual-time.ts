@@ -1,7 +1,12 @@
 import type { Clock } from '../../src/base/clock.js'
 
+export interface ManualTime extends Clock {
+  advance(ms: number): void
+  readonly timers: number
+}
+
 /** Time that moves only when a test says so. */
-export function manualTime(start = 1_700_000_000_000): Clock & { advance(ms: number): void; readonly timers: number } {
+export function manualTime(start = 1_700_000_000_000): ManualTime {
   let now = start
   const timers = new Set<{ at: number; callback: () => void }>()
   return {
