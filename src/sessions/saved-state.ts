@@ -93,11 +93,10 @@ export class SavedState {
     const messages = differenceOf(new TrackedList<Message>(), session.messages, checkMessage)
     const toolCalls = differenceOf(new TrackedList<ToolCall>(), session.toolCalls, checkToolCall)
     const fields = serialiseFields(session, finishedRuns)
-    const records = [
-      `"set":${objectOf(Object.entries(fields))}`,
-      ...messages.json.map((json) => `"messages":[${json}]`),
-    ]
-    if (toolCalls.json.length > 0) records.push(`"toolCalls":[${toolCalls.json.join(',')}]`)
+    const rest = messages.json.map((json) => `"messages":[${json}]`)
+    if (toolCalls.json.length > 0) rest.push(`"toolCalls":[${toolCalls.json.join(',')}]`)
+    // The count tells a file that was cut between two of these from one that was complete.
+    const records = [`"records":${rest.length + 1},"set":${objectOf(Object.entries(fields))}`, ...rest]
     return {
       records,
       accept: () => {

@@ -156,7 +156,7 @@ export class SessionFile {
       writeFileSync(temporary, bytes, { mode: 0o600, flush: true })
       renameSync(temporary, copy)
     } catch (error) {
-      rmSync(temporary, { force: true })
+      removeQuietly(temporary)
       throw new TidemarkError(
         'WRITE_FAILED',
         `The damaged file ${path} could not be copied to ${dirname(copy)}, so it is not overwritten. Make room there and save again.`,
@@ -165,6 +165,15 @@ export class SessionFile {
     }
     this.#uncopied = undefined
     return copy
+  }
+}
+
+/** After a failure that is reported anyway: the directory itself may be what is missing. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    return
   }
 }
 
@@ -196,11 +205,15 @@ export async function readSession(id: string, path: string): Promise<ReadSession
     messageBytes.length = session.messages.length - messages
     for (let added = 0; added < messages; added++) messageBytes.push(length / messages)
   }
+  // A file is put in place whole, with as many records as its first one says: fewer were cut off.
+  const expected = Number(prefix.records[0]?.record['records'] ?? 1)
+  const isCut = prefix.records.length < expected
+  const damagedLine = prefix.damagedLine ?? (isCut ? prefix.records.length + 2 : undefined)
   // Only damage can leave a tool call without its message.
-  if (prefix.damagedLine !== undefined) {
+  if (damagedLine !== undefined) {
     session.toolCalls = session.toolCalls.filter(({ messageIndex }) => messageIndex < session.messages.length)
   }
-  return { session, bytes, finishedRuns, messageBytes, position: prefix.position, damagedLine: prefix.damagedLine }
+  return { session, bytes, finishedRuns, messageBytes, position: prefix.position, damagedLine }
 }
 
 interface SessionRecord {

@@ -81,6 +81,11 @@ export class SessionIndex {
 
   /** What was read from a session's file is newer than its entry, for instance after a crash. */
   correct(session: Session): void {
+    const known = this.#entries.get(session.id)
+    if (known !== undefined && known.messageCount > session.messages.length) {
+      const counts = { listed: known.messageCount, found: session.messages.length }
+      this.#options.logger.warn({ sessionId: session.id, ...counts }, 'a session has fewer messages than were listed')
+    }
     if (this.has(session.id)) this.#remember(session)
   }
 
