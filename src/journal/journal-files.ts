@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileOfId, idOfFile, idOfName, nameOfId } from '../log/file-name.js'
 import { isMissing, makeDirectory, syncDirectory } from '../log/files.js'
 import type { LogRecord } from '../log/line.js'
-import { checkHeader, offsetAfter, readLines, type Line } from '../log/scan.js'
+import { checkHeader, readLinesAfter, type Line } from '../log/scan.js'
 import { isEventName } from './run-state.js'
 import type { JournalEvent } from './types.js'
 
@@ -99,9 +99,8 @@ export async function* readJournal(path: string, after: number): AsyncGenerator<
     throw error
   }
   try {
-    const offset = await offsetAfter(handle, after)
-    let first = offset === 0
-    for await (const lines of readLines(handle, offset)) {
+    let first = true
+    for await (const lines of readLinesAfter(handle, after)) {
       if (first) checkHeader(lines[0]?.record, JOURNAL_FORMAT, path)
       first = false
       yield lines

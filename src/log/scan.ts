@@ -20,7 +20,7 @@ export interface Line {
 
 const LINE_FEED = 0x0a
 const CHUNK = 64 * 1024
-const FIRST_WINDOW = 8 * 1024
+const FIRST_WINDOW = 4 * 1024
 
 /** Splits on the byte 0x0A only, so U+2028, U+2029 and U+0085 stay inside their line. */
 export function* linesOf(bytes: Buffer): Generator<Line> {
@@ -91,11 +91,21 @@ export function readPrefix(bytes: Buffer, format: LogFormat, path: string): LogP
   return { records, header, damagedLine, position: { size, lastSeq: records.length, torn } }
 }
 
-/** The lines of a file from an offset on, read piece by piece. The file may grow meanwhile; its end is fixed first. */
-export async function* readLines(handle: FileHandle, from: number): AsyncGenerator<Line[]> {
+/**
+ * The lines of a file from the first record behind a cursor on, perhaps with some before it. Found from the end, so it
+ * costs what is behind the cursor. The file may grow meanwhile; its end is fixed first.
+ */
+export async function* readLinesAfter(handle: FileHandle, after: number): AsyncGenerator<Line[]> {
   const { size } = await handle.stat()
+  if (after > 0) {
+    for await (const { bytes, offset } of windowsFromEnd(handle, size)) {
+      if (offset > 0 && !startsAtOrBefore(bytes, after)) continue
+      yield [...linesOf(bytes)]
+      return
+    }
+  }
   let rest: Buffer = Buffer.alloc(0)
-  for (let at = from; at < size;) {
+  for (let at = 0; at < size;) {
     const piece = await readAt(handle, at, Math.min(CHUNK, size - at))
     if (piece.length === 0) break
     at += piece.length
@@ -106,17 +116,10 @@ export async function* readLines(handle: FileHandle, from: number): AsyncGenerat
   }
 }
 
-/** An offset at or before the first record behind the cursor, found from the end: it costs what is behind the cursor. */
-export async function offsetAfter(handle: FileHandle, after: number): Promise<number> {
-  if (after <= 0) return 0
-  for await (const window of windowsFromEnd(handle)) {
-    for (const { record } of linesOf(window.bytes)) {
-      if (record === undefined) continue
-      if (record.seq <= after) return window.offset
-      break
-    }
-  }
-  return 0
+/** Whether the first readable record is not behind the cursor, so that nothing behind it stands further in front. */
+function startsAtOrBefore(bytes: Buffer, after: number): boolean {
+  for (const { record } of linesOf(bytes)) if (record !== undefined) return record.seq <= after
+  return false
 }
 
 /**
@@ -129,7 +132,7 @@ export async function positionAtEnd(path: string): Promise<LogPosition> {
     const { size } = await handle.stat()
     let lastSeq = 0
     let torn = false
-    for await (const window of windowsFromEnd(handle)) {
+    for await (const window of windowsFromEnd(handle, size)) {
       const lines = [...linesOf(window.bytes)]
       torn = lines.at(-1)?.whole === false
       const known = lines.findLastIndex((line) => line.record !== undefined)
@@ -145,8 +148,7 @@ export async function positionAtEnd(path: string): Promise<LogPosition> {
 }
 
 /** Ever larger stretches from a line's start to the end of the file. */
-async function* windowsFromEnd(handle: FileHandle): AsyncGenerator<{ bytes: Buffer; offset: number }> {
-  const { size } = await handle.stat()
+async function* windowsFromEnd(handle: FileHandle, size: number): AsyncGenerator<{ bytes: Buffer; offset: number }> {
   for (let length = FIRST_WINDOW; ; length *= 4) {
     const start = Math.max(size - length, 0)
     const bytes = await readAt(handle, start, size - start)

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 /** A directory that is gone after the test. */
 export async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'tidemark-test-'))
+  const directory = await mkdtemp(join(tmpdir(), 'tidemark-sessions-test-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
