@@ -101,6 +101,7 @@ export async function* readJournal(path: string, after: number): AsyncGenerator<
   try {
     let first = true
     for await (const lines of readLinesAfter(handle, after)) {
+      // Behind a cursor the first line is no header, and then this passes.
       if (first) checkHeader(lines[0]?.record, JOURNAL_FORMAT, path)
       first = false
       yield lines

@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs'
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { TidemarkError } from '../base/errors.js'
 
 /** The part of a file handle that a log uses: a port, so that a test can make the disk fail. */
 export interface LogFile {
   write(bytes: Buffer, from: number, length: number, position: number): Promise<{ bytesWritten: number }>
+  /** Writes without leaving the event loop and gives how many bytes were taken. */
+  writeNow?(bytes: Buffer, position: number): number
   datasync(): Promise<void>
   truncate(size: number): Promise<void>
   close(): Promise<void>
@@ -13,14 +17,43 @@ export interface LogFile {
 
 export type OpenLogFile = (path: string, flags: 'r+' | 'wx') => Promise<LogFile>
 
-export const openLogFile: OpenLogFile = (path, flags) => open(path, flags, 0o600)
+const openDescriptor = promisify(fs.open)
+const syncDescriptor = promisify(fs.fdatasync)
+const truncateDescriptor = promisify(fs.ftruncate)
+const closeDescriptor = promisify(fs.close)
+
+/** On a bare descriptor: a `FileHandle` costs a fifth more for each small write. */
+export const openLogFile: OpenLogFile = async (path, flags) => {
+  const descriptor = await openDescriptor(path, flags, 0o600)
+  return {
+    write: (bytes, from, length, position) =>
+      new Promise((resolve, reject) => {
+        fs.write(descriptor, bytes, from, length, position, (error, bytesWritten) => {
+          if (error === null) resolve({ bytesWritten })
+          else reject(error)
+        })
+      }),
+    writeNow: (bytes, position) => fs.writeSync(descriptor, bytes, 0, bytes.length, position),
+    datasync: () => syncDescriptor(descriptor),
+    truncate: (size) => truncateDescriptor(descriptor, size),
+    close: () => closeDescriptor(descriptor),
+  }
+}
 
 /** No id maps to a name that starts like this. */
 const TEMPORARY = '=tmp-'
 
-/** A write may take less than it was given (a disk that fills up): go on until all is written or nothing moves. */
+const SMALL_WRITE = 16 * 1024
+
+/**
+ * A write may take less than it was given (a disk that fills up): go on until all is written or nothing moves.
+ *
+ * A small write is made in place: it only copies into the page cache, which takes two microseconds, where the trip
+ * through the thread pool takes twenty to fifty. Large writes and every sync stay off the event loop.
+ */
 export async function writeAll(file: LogFile, bytes: Buffer, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length;) {
+  let done = bytes.length <= SMALL_WRITE ? (file.writeNow?.(bytes, position) ?? 0) : 0
+  while (done < bytes.length) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
     if (bytesWritten <= 0) {
       throw new TidemarkError('WRITE_FAILED', `Expected to write ${bytes.length} bytes, the disk took ${done}.`)

@@ -12,6 +12,8 @@ export interface LogRecord {
 const HEAD = '{"sum":"'
 const SUM_END = HEAD.length + 8
 const BODY_START = SUM_END + 2
+const SEQ_START = BODY_START + '"seq":'.length
+const DIGIT_0 = 0x30
 const HEAD_BYTES = Buffer.from(HEAD)
 
 /** Serialises a record's fields, without the braces; `seq` is put in front when the line is written. */
@@ -39,6 +41,17 @@ export function decodeLine(line: Buffer): LogRecord | undefined {
     return undefined
   }
 }
+
+/** The number that a line claims, without checking it; `undefined` where none can be seen. */
+export function peekSeq(bytes: Buffer, lineStart: number): number | undefined {
+  const start = lineStart + SEQ_START
+  let seq = 0
+  let at = start
+  for (; isDigit(bytes[at]); at++) seq = seq * 10 + (bytes[at] ?? 0) - DIGIT_0
+  return at === start ? undefined : seq
+}
+
+const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= DIGIT_0 && byte < DIGIT_0 + 10
 
 function hex(sum: number): string {
   return sum.toString(16).padStart(8, '0')

@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises'
 import { TidemarkError } from '../base/errors.js'
 import type { LogPosition } from './append-log.js'
-import { decodeLine, type LogRecord } from './line.js'
+import { decodeLine, peekSeq, type LogRecord } from './line.js'
 
 /** What kind of file this is and the newest version of it that this code reads. */
 export interface LogFormat {
@@ -100,7 +100,7 @@ export async function* readLinesAfter(handle: FileHandle, after: number): AsyncG
   if (after > 0) {
     for await (const { bytes, offset } of windowsFromEnd(handle, size)) {
       if (offset > 0 && !startsAtOrBefore(bytes, after)) continue
-      yield [...linesOf(bytes)]
+      yield [...linesOf(bytes.subarray(skipUntil(bytes, after)))]
       return
     }
   }
@@ -114,6 +114,17 @@ export async function* readLinesAfter(handle: FileHandle, after: number): AsyncG
     rest = bytes.subarray(end)
     if (end > 0) yield [...linesOf(bytes.subarray(0, end))]
   }
+}
+
+/** Passes over lines that claim a number up to the cursor: whether whole or damaged, nobody asks for them. */
+function skipUntil(bytes: Buffer, after: number): number {
+  let start = 0
+  while ((peekSeq(bytes, start) ?? Infinity) <= after) {
+    const end = bytes.indexOf(LINE_FEED, start)
+    if (end === -1) return bytes.length
+    start = end + 1
+  }
+  return start
 }
 
 /** Whether the first readable record is not behind the cursor, so that nothing behind it stands further in front. */

@@ -10,10 +10,10 @@ export class TrackedList<T extends object> {
   readonly #items: T[] = []
   readonly #bytes: number[] = []
   /** Copies of the newest items, the last of them belonging to the last item. */
-  #copies: Copy[] = []
+  readonly #copies: Copy[] = []
   #totalBytes = 0
 
-  static readonly editable = 64
+  static readonly editable = 32
 
   get length(): number {
     return this.#items.length
@@ -40,23 +40,27 @@ export class TrackedList<T extends object> {
   /** The list on disk now has these items from `start` on, each with its size in bytes. */
   accept(start: number, items: readonly T[], bytes: readonly number[]): void {
     for (const dropped of this.#bytes.splice(start)) this.#totalBytes -= dropped
-    const kept = Math.max(this.#copies.length - (this.#items.length - start), 0)
+    this.#copies.length = Math.max(this.#copies.length - (this.#items.length - start), 0)
     this.#items.length = start
-    this.#copies.length = kept
+    // Of many new items only the newest get a copy: the others are past the stretch at once.
+    const old = Math.max(items.length - TrackedList.editable, 0)
+    if (old > 0) this.#freeze(this.#copies.length)
     items.forEach((item, at) => {
       this.#items.push(item)
       this.#bytes.push(bytes[at] ?? 0)
       this.#totalBytes += bytes[at] ?? 0
+      if (at < old) freezeDeep(item)
+      else this.#copies.push(copyOf(item))
     })
-    const firstEditable = Math.max(this.#items.length - TrackedList.editable, 0)
-    const firstCopy = start - kept
-    for (let at = firstCopy; at < firstEditable; at++) freezeDeep(this.#items[at])
-    this.#copies = this.#items
-      .slice(firstEditable)
-      .map(
-        (item, at) =>
-          (firstEditable + at < start ? this.#copies[firstEditable + at - firstCopy] : undefined) ?? copyOf(item),
-      )
+    this.#freeze(this.#copies.length - TrackedList.editable)
+  }
+
+  /** The oldest items that could still be edited leave that stretch. */
+  #freeze(count: number): void {
+    if (count <= 0) return
+    const first = this.#items.length - this.#copies.length
+    for (let at = first; at < first + count; at++) freezeDeep(this.#items[at])
+    this.#copies.splice(0, count)
   }
 }
 

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { AppendLog } from '../../src/log/append-log.js'
-import type { OpenLogFile } from '../../src/log/files.js'
+import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { serialiseFields } from '../../src/log/line.js'
 import { OpenFiles } from '../../src/log/open-files.js'
 import { readPrefix } from '../../src/log/scan.js'
@@ -69,6 +69,27 @@ describe('the append log', () => {
     await log.append(fields(1), true)
     await log.append(fields(2), true)
     expect(await read()).toEqual({ values: [1, 2], damagedLine: undefined })
+    await log.close()
+  })
+
+  test('a lazy record that the disk takes only in part at once is completed, or taken back if it cannot be', async () => {
+    let full = false
+    const openFile: OpenLogFile = async (path, flags) => {
+      const file = await openLogFile(path, flags)
+      return {
+        ...file,
+        writeNow: (bytes, position) => file.writeNow?.(bytes.subarray(0, 10), position) ?? 0,
+        write: (...args) => (full ? Promise.reject(diskError('ENOSPC')) : file.write(...args)),
+      }
+    }
+    const { log, read } = await openLog({ openFile })
+    await log.append(fields(1), false)
+    await log.append(fields(2), false)
+    full = true
+    await expect(log.append(fields(3), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
+    full = false
+    expect(await log.append(fields(4), false)).toBe(3)
+    expect(await read()).toEqual({ values: [1, 2, 4], damagedLine: undefined })
     await log.close()
   })
 

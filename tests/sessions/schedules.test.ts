@@ -103,10 +103,10 @@ test('K1, T3: whatever races a checkpoint, every snapshot on disk is a state tha
         const store = await SessionStore.open({ directory, clock, openFile })
         /** Lets the scheduler pick what happens next, until this is done. */
         const settle = async <T>(work: Promise<T>): Promise<T> => {
-          let done = false
-          const finished = work.finally(() => (done = true))
-          while (!done) {
-            if (scheduler.count() > 0) await scheduler.waitOne()
+          const progress = { done: false }
+          const finished = work.finally(() => (progress.done = true))
+          while (!progress.done) {
+            if (scheduler.count() > 0) await scheduler.waitNext(1)
             else await new Promise((resolve) => setImmediate(resolve))
           }
           return finished
