@@ -1,7 +1,7 @@
 import { open, readdir, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileOfId, idOfFile, idOfName, nameOfId } from '../log/file-name.js'
-import { isMissing, makeDirectory, syncDirectory } from '../log/files.js'
+import { fileExists, isMissing, makeDirectory, syncDirectory } from '../log/files.js'
 import type { LogRecord } from '../log/line.js'
 import { checkHeader, readLinesAfter, type Line } from '../log/scan.js'
 import { isEventName } from './run-state.js'
@@ -54,7 +54,7 @@ export class JournalFiles {
   }
 
   async markSaved(sessionId: string, runId: string): Promise<void> {
-    if (!(await exists(this.path(sessionId, runId)))) return
+    if (!(await fileExists(this.path(sessionId, runId)))) return
     await writeFile(this.#savedMark(sessionId, runId), '', { mode: 0o600 })
   }
 
@@ -115,16 +115,6 @@ export function eventOf(record: LogRecord): JournalEvent | undefined {
   const { seq, event, payload, at } = record
   if (seq < 1 || !isEventName(event) || typeof payload !== 'object' || payload === null) return undefined
   return { seq, event, payload: payload as Record<string, unknown>, at: Number(at) }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path)
-    return true
-  } catch (error) {
-    if (isMissing(error)) return false
-    throw error
-  }
 }
 
 const savedName = (runId: string): string => `${nameOfId(runId)}.saved`

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { TidemarkError } from '../base/errors.js'
@@ -110,6 +110,16 @@ export async function sweepTemporaryFiles(directory: string): Promise<number> {
   const left = (await readdir(directory)).filter((name) => name.startsWith(TEMPORARY))
   await Promise.all(left.map((name) => rm(join(directory, name), { force: true })))
   return left.length
+}
+
+export async function fileExists(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (isMissing(error)) return false
+    throw error
+  }
 }
 
 export function isMissing(error: unknown): boolean {

@@ -1,6 +1,6 @@
-import { rm, stat } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { TidemarkError } from '../base/errors.js'
-import { isMissing } from '../log/files.js'
+import { fileExists } from '../log/files.js'
 import type { Loaded, LoadedSessions } from './loaded-sessions.js'
 import { hasPendingTurn } from './recovery.js'
 import { clearPending } from './transcript.js'
@@ -57,7 +57,7 @@ async function finishOldFile({ session, file }: Loaded, moved: Loaded, oldId: st
 /** After a load: a rotation that a crash cut short is completed, or forgotten if the new file never came. */
 export async function finishRotation(sessions: LoadedSessions, session: Session): Promise<boolean> {
   if (session.rotatedTo === null || !(hasPendingTurn(session) || session.recoveries.length > 0)) return false
-  if (await exists(sessions.pathOf(session.rotatedTo))) {
+  if (await fileExists(sessions.pathOf(session.rotatedTo))) {
     clearPending(session)
     session.recoveries = []
   } else {
@@ -67,18 +67,8 @@ export async function finishRotation(sessions: LoadedSessions, session: Session)
 }
 
 async function refuseExisting(sessions: LoadedSessions, oldId: string, newId: string): Promise<void> {
-  if (sessions.peek(newId) === undefined && !(await exists(sessions.pathOf(newId)))) return
+  if (sessions.peek(newId) === undefined && !(await fileExists(sessions.pathOf(newId)))) return
   throw new TidemarkError('ROTATION_REFUSED', `Session ${newId} exists, so ${oldId} cannot take its id.`, {
     details: { oldId, newId },
   })
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path)
-    return true
-  } catch (error) {
-    if (isMissing(error)) return false
-    throw error
-  }
 }
