@@ -230,6 +230,7 @@ test('S2: any sequence of appends, saves, turns, undos, rotations, checkpoints a
     fc.constant(new Rotate()),
     fc.constant(new Flush()),
     fc.constant(new Crash()),
+    fc.constant(new Crash()),
   ]
   const numRuns = Number(process.env['TIDEMARK_MODEL_RUNS'] ?? 60)
   await fc.assert(

@@ -202,20 +202,37 @@ describe('saving', () => {
     expect((await (await reopen()).store.get('a'))?.messages).toEqual(session.messages)
   })
 
-  test('S5: a message edited in place is saved; an old one in a long session is frozen, so no edit is lost silently', async () => {
+  test('S5: a message or tool call edited in place is saved', async () => {
     const { store, reopen } = await openStore()
     const session = await store.create({ id: 'a', messages: Array.from({ length: 100 }, (_, n) => user(String(n))) })
+    session.toolCalls = [{ name: 'search', messageIndex: 98, done: false }]
     await store.save(session)
-    session.messages[90]!.content = 'edited'
     session.messages[95]!.attachments = [{ name: 'x' }]
+    await store.save(session)
+    session.messages[95]!.attachments![0] = { name: 'y' }
+    session.messages[90]!.content = 'edited'
+    delete session.messages[99]!.attachments
+    session.messages[99]!.partial = true
+    session.toolCalls[0]!.done = true
+    await store.save(session)
+    const read = await (await reopen()).store.get('a')
+    expect(read?.messages).toEqual(session.messages)
+    expect(read?.toolCalls).toEqual([{ name: 'search', messageIndex: 98, done: true }])
+    expect(read?.messages[90]?.content).toBe('edited')
+    expect(read?.messages[95]?.attachments).toEqual([{ name: 'y' }])
+  })
+
+  test('S5: an old message of a long session is frozen, so no edit is lost silently; it can be replaced', async () => {
+    const { store, reopen } = await openStore()
+    const session = await store.create({ id: 'a', messages: Array.from({ length: 100 }, (_, n) => user(String(n))) })
     await store.save(session)
     expect(() => (session.messages[3]!.content = 'edited')).toThrow(TypeError)
     session.messages[3] = user('replaced')
     await store.save(session)
-    const read = await (await reopen()).store.get('a')
-    expect(read?.messages).toEqual(session.messages)
-    expect(read?.messages[90]?.content).toBe('edited')
-    expect(read?.messages[3]?.content).toBe('replaced')
+    const again = await reopen()
+    const read = (await again.store.get('a'))!
+    expect(read.messages).toEqual(session.messages)
+    expect(() => (read.messages[5]!.content = 'edited')).toThrow(TypeError)
   })
 
   test('S6: saving fewer messages than are on disk is an error that names both counts', async () => {

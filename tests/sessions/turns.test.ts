@@ -361,7 +361,7 @@ describe('checkpoints', () => {
     expect(writes).toBe(1)
   })
 
-  test('T3: stop is safe before the first write, twice, for an unknown session, and inside the lock', async () => {
+  test('T3: stop is safe before the first write, twice, and for an unknown session', async () => {
     const { store, clock, logger } = await openStore()
     await store.create({ id: 'a' })
     const checkpoint = store.checkpoint('a')
@@ -373,12 +373,24 @@ describe('checkpoints', () => {
     await until(() => logger.lines.length > 0, 'the failure to be logged')
     expect(logger.lines[0]?.message).toBe('a checkpoint failed; the run goes on')
     await lost.stop()
-    const waiting = store.checkpoint('a', { everyMs: 1 })
+  })
+
+  test('T3: a checkpoint that was still waiting for the lock when it was stopped writes nothing', async () => {
+    const { store, clock, fileOf } = await openStore()
+    const session = await store.create({ id: 'a' })
+    await store.save(session)
+    const before = await readFile(fileOf('a'))
+    const checkpoint = store.checkpoint('a', { everyMs: 1 })
     await store.lock('a').runExclusive(async () => {
-      waiting.activity()
+      checkpoint.activity()
       clock.advance(1)
-      await waiting.stop()
+      await turnsOfTheLoop()
+      // Inside the lock that it waits for: this must not wait for it in turn.
+      await checkpoint.stop()
     })
+    session.title = 'newer'
+    await turnsOfTheLoop()
+    expect(await readFile(fileOf('a'))).toEqual(before)
   })
 
   test('T3: a checkpoint that fails is logged, the run goes on, and the next one saves', async () => {
