@@ -199,7 +199,7 @@ class Crash extends Step {
     await real.journal.close()
     real.clock.advance(60_000)
     await real.open()
-    model.memory = model.disk ?? []
+    model.memory = [...(model.disk ?? [])]
     if (model.run !== undefined && model.runOnDisk) {
       model.memory = [...model.memory, `user: ${model.run.text}`]
       if (model.run.output !== '') model.memory.push(`assistant: ${model.run.output}`)
