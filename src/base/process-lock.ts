@@ -31,7 +31,9 @@ export async function acquireProcessLock(path: string, what: string): Promise<Pr
     )
   }
   const held = database
-  await writeFile(holderPath, JSON.stringify({ version: 1, pid: process.pid, host: hostname() }), { mode: 0o600 })
+  // The name only helps people: the lock is held whether or not the disk has room for it.
+  const holder = JSON.stringify({ version: 1, pid: process.pid, host: hostname() })
+  await writeFile(holderPath, holder, { mode: 0o600 }).catch(() => undefined)
   let released: Promise<void> | undefined
   return { release: () => (released ??= releaseDatabase(held, holderPath)) }
 }
