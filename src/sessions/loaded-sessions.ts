@@ -81,7 +81,7 @@ export class LoadedSessions {
 
   put(loaded: Loaded): void {
     this.#loaded.set(loaded.session.id, loaded)
-    if (this.#loaded.size > this.#options.maxLoaded) this.#evict()
+    if (this.#loaded.size > this.#options.maxLoaded) this.#evict(loaded)
   }
 
   forget(id: string): void {
@@ -117,11 +117,12 @@ export class LoadedSessions {
     return loaded
   }
 
-  #evict(): void {
+  /** Never the newest: whoever asked for it is about to use it. */
+  #evict(newest: Loaded): void {
     let looked = 0
     for (const [id, loaded] of this.#loaded) {
       if (this.#loaded.size <= this.#options.maxLoaded || ++looked > CANDIDATES) return
-      if (this.#isNeeded(loaded)) {
+      if (loaded === newest || this.#isNeeded(loaded)) {
         this.#loaded.delete(id)
         this.#loaded.set(id, loaded)
         continue
@@ -140,7 +141,13 @@ export class LoadedSessions {
   }
 
   #isNeeded({ session, file }: Loaded): boolean {
-    return file.busy || this.#options.isBusy(session) || file.hasChanges(session)
+    if (file.busy || this.#options.isBusy(session)) return true
+    try {
+      return file.hasChanges(session)
+    } catch {
+      // It cannot even be serialised, so it cannot be saved: its owner has to see to it, and no other reader.
+      return true
+    }
   }
 
   #fileOptions(id: string) {

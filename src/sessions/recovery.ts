@@ -39,17 +39,26 @@ export class Recoverer {
     }
     if (await this.#isInterrupted(session, ignoreGrace)) {
       const runId = session.activeRunId
-      const view = runId === null ? undefined : await this.view(session, runId)
+      const { view } = runId === null ? { view: undefined } : await this.view(session, runId)
       finishedRuns.push(...interruptTurn(session, view, this.#options.clock.now()))
       changed = true
     }
     return { changed, finishedRuns }
   }
 
-  /** What the journal shows of a run; `undefined` without a journal. */
-  async view(session: Session, runId: string): Promise<RunView | undefined> {
-    const { journal } = this.#options
-    if (journal === undefined) return undefined
+  /** What the journal shows of a run; a journal that cannot be read now counts as still arriving. */
+  async view(session: Session, runId: string): Promise<{ view: RunView | undefined; isReadable: boolean }> {
+    const { journal, logger } = this.#options
+    if (journal === undefined) return { view: undefined, isReadable: true }
+    try {
+      return { view: await this.#read(journal, session, runId), isReadable: true }
+    } catch (error) {
+      logger.warn({ err: error, sessionId: session.id, runId }, 'a run journal cannot be read now')
+      return { view: viewOf([], false), isReadable: false }
+    }
+  }
+
+  async #read(journal: JournalPort, session: Session, runId: string): Promise<RunView> {
     // A crash in the middle of a rotation may have left the journal at the old id.
     const places = session.rotatedFrom === null ? [session.id] : [session.id, session.rotatedFrom]
     let damaged = false
@@ -77,8 +86,7 @@ export class Recoverer {
     }
     try {
       if (!(await this.#hasNews(journal, session, recovery))) return { changed: false, finished: false }
-      const view = await this.view(session, recovery.runId)
-      if (view === undefined) return { changed: false, finished: false }
+      const view = await this.#read(journal, session, recovery.runId)
       return retryRecovery(session, recovery, view, limits)
     } catch (error) {
       // Unreadable now is not known to be lost: it costs no attempt.

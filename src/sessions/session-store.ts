@@ -132,7 +132,7 @@ export class SessionStore {
       const loaded = await this.#sessions.get(id)
       if (loaded === undefined) return false
       this.#sessions.forget(id)
-      if (loaded.session.activeRunId !== null) this.#turns.forget(loaded.session.activeRunId)
+      if (loaded.session.activeRunId !== null) this.#turns.forget(id, loaded.session.activeRunId)
       const removed = (async () => {
         await loaded.file.close()
         await rm(this.#sessions.pathOf(id), { force: true })
@@ -303,7 +303,7 @@ export class SessionStore {
   /** A read that finds the lock taken does not wait: somebody works on the session, perhaps this recovery. */
   #mayRecover(session: Session): boolean {
     if (!this.#recoverer.mayHaveWork(session) || this.#locks.isLocked(session.id)) return false
-    const begun = session.activeRunId !== null && this.#turns.isBegun(session.activeRunId)
+    const begun = session.activeRunId !== null && this.#turns.isBegun(session.id, session.activeRunId)
     return !begun || session.recoveries.length > 0
   }
 
@@ -315,7 +315,7 @@ export class SessionStore {
       if (checkpointer.sessionId === oldId) checkpointer.sessionId = newId
     }
     if (activeRunId !== null) {
-      this.#turns.follow(activeRunId, newId)
+      this.#turns.follow(activeRunId, oldId, newId)
       await this.#moveJournal(oldId, newId, activeRunId)
     }
     await this.#saver.putIndex(session)
@@ -333,18 +333,28 @@ export class SessionStore {
 
   async #onLoaded({ session, file }: Loaded): Promise<void> {
     this.#index.correct(session)
-    if (await finishRotation(this.#sessions, session)) await file.save(session, { durable: true, truncate: true })
+    if (!(await finishRotation(this.#sessions, session))) return
+    try {
+      await file.save(session, { durable: true, truncate: true })
+    } catch (error) {
+      // It is right in memory, and every later load comes to the same conclusion.
+      this.#settings.logger.error({ err: error, sessionId: session.id }, 'a rotation could not be completed on disk')
+    }
   }
 
   #onDamage(damage: DamageReport): void {
     this.#settings.logger.error({ ...damage }, 'a transcript is damaged; what stands before the damage was kept')
-    this.#settings.onDamage(damage)
+    try {
+      this.#settings.onDamage(damage)
+    } catch (error) {
+      this.#settings.logger.error({ err: error, sessionId: damage.sessionId }, 'onDamage failed')
+    }
   }
 
   #isBusy(session: Session): boolean {
     const { id, activeRunId } = session
     if (this.#locks.isUsed(id)) return true
-    if (activeRunId !== null && this.#turns.isBegun(activeRunId)) return true
+    if (activeRunId !== null && this.#turns.isBegun(id, activeRunId)) return true
     return [...this.#checkpointers].some(({ sessionId }) => sessionId === id)
   }
 

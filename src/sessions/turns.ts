@@ -4,6 +4,7 @@ import { assertId } from '../log/file-name.js'
 import type { Loaded } from './loaded-sessions.js'
 import type { StoreSettings } from './options.js'
 import { hasPendingTurn, type Recoverer } from './recovery.js'
+import { interruptTurn } from './recovery-plan.js'
 import { remember, rememberLength } from './remember.js'
 import { outputOf } from './run-output.js'
 import type { SessionLocks } from './session-locks.js'
@@ -39,28 +40,38 @@ export interface TurnsOptions {
 /** Begin, end and cancel of a turn. A run is alive from its begin until one of the other two. */
 export class Turns {
   readonly #options: TurnsOptions
-  /** Runs begun through this store, each with the session it belongs to now. */
-  readonly #alive = new Map<string, string>()
+  /** Runs begun through this store, by session and run: two sessions may use the same run id. */
+  readonly #alive = new Set<string>()
+  /** Where running runs went whose session got a new id. */
+  readonly #followed = new Map<string, string>()
 
   constructor(options: TurnsOptions) {
     this.#options = options
   }
 
   async isAlive(sessionId: string, runId: string): Promise<boolean> {
-    return this.isBegun(runId) || (await this.#options.settings.isRunAlive(sessionId, runId))
+    return this.isBegun(sessionId, runId) || (await this.#options.settings.isRunAlive(sessionId, runId))
   }
 
-  isBegun(runId: string): boolean {
-    return this.#alive.has(runId)
+  isBegun(sessionId: string, runId: string): boolean {
+    return this.#alive.has(keyOf(sessionId, runId))
   }
 
   /** The session of a running run got a new id. */
-  follow(runId: string, newId: string): void {
-    if (this.#alive.has(runId)) this.#alive.set(runId, newId)
+  follow(runId: string, oldId: string, newId: string): void {
+    if (!this.#alive.delete(keyOf(oldId, runId))) return
+    this.#alive.add(keyOf(newId, runId))
+    this.#followed.set(keyOf(oldId, runId), newId)
   }
 
-  forget(runId: string): void {
-    this.#alive.delete(runId)
+  /** The run is over, or its session is gone. */
+  forget(sessionId: string, runId: string): void {
+    this.#alive.delete(keyOf(sessionId, runId))
+    for (const [old, id] of this.#followed) {
+      if (id !== sessionId || !old.endsWith(`/${runId}`)) continue
+      this.#followed.delete(old)
+      this.forget(old.slice(0, old.indexOf('/')), runId)
+    }
   }
 
   async begin(id: string, turn: BeginTurn): Promise<{ runId: string }> {
@@ -71,6 +82,7 @@ export class Turns {
     return this.#options.locks.run(id, async () => {
       const loaded = await this.#options.require(id)
       const { session } = loaded
+      const { finishedRuns } = loaded.file
       const putBack = hasPendingTurn(session) ? remember(session) : rememberLength(session)
       try {
         await this.#endPendingTurn(loaded)
@@ -79,13 +91,14 @@ export class Turns {
         session.pendingStartedAt = this.#options.settings.clock.now()
         session.pendingFrom = session.messages.length
         session.activeRunId = runId
-        this.#alive.set(runId, id)
         await this.#options.save(loaded, { fsync })
       } catch (error) {
-        if (session.activeRunId === runId) this.#alive.delete(runId)
         putBack()
+        loaded.file.finishedRuns = finishedRuns
         throw error
       }
+      // Nobody can ask in between: the lock is held, and a read that finds it taken recovers nothing.
+      this.#alive.add(keyOf(id, runId))
       return { runId }
     })
   }
@@ -113,11 +126,16 @@ export class Turns {
   async cancel(id: string, runId: string): Promise<TurnOutcome> {
     return this.#finish(id, runId, async (loaded) => {
       const { session } = loaded
-      const view = await this.#options.recoverer.view(session, runId)
+      const { view, isReadable } = await this.#options.recoverer.view(session, runId)
       const putBack = remember(session)
-      const userIndex = placePendingMessage(session)
-      if (view !== undefined) placeOutput(session, userIndex, outputOf(runId, view.events, { partial: true }))
-      clearPending(session)
+      if (isReadable) {
+        const userIndex = placePendingMessage(session)
+        if (view !== undefined) placeOutput(session, userIndex, outputOf(runId, view.events, { partial: true }))
+        clearPending(session)
+      } else {
+        // What was put out cannot be read now: a marker keeps its place, and a later read brings it.
+        interruptTurn(session, view, this.#options.settings.clock.now())
+      }
       await this.#saveFinished(loaded, runId, false, putBack)
       await this.#journal(session.id, runId, 'cancel')
       return { status: 'cancelled', sessionId: session.id }
@@ -141,11 +159,15 @@ export class Turns {
   }
 
   #placeOf(id: string, runId: string): string {
-    return this.#alive.get(runId) ?? id
+    const next = this.#followed.get(keyOf(id, runId))
+    return next === undefined ? id : this.#placeOf(next, runId)
   }
 
   async #saveFinished(loaded: Loaded, runId: string, fsync: boolean, putBack: () => void): Promise<void> {
-    if (this.#options.settings.journal !== undefined) loaded.file.finishedRuns = [...loaded.file.finishedRuns, runId]
+    const isHeld = !loaded.session.recoveries.some((recovery) => recovery.runId === runId)
+    if (this.#options.settings.journal !== undefined && isHeld) {
+      loaded.file.finishedRuns = [...loaded.file.finishedRuns, runId]
+    }
     try {
       await this.#options.save(loaded, { fsync, truncate: true })
     } catch (error) {
@@ -153,7 +175,7 @@ export class Turns {
       putBack()
       throw error
     }
-    this.#alive.delete(runId)
+    this.forget(loaded.session.id, runId)
   }
 
   /** The transcript has the turn; a journal that cannot say so as well is only logged. */
@@ -180,6 +202,8 @@ export class Turns {
     file.finishedRuns = [...file.finishedRuns, ...finishedRuns]
   }
 }
+
+const keyOf = (sessionId: string, runId: string): string => `${sessionId}/${runId}`
 
 /** A host may hand over the whole turn: the user's message is put in place from what is pending. */
 function withoutUserMessage(session: Session, messages: readonly AnswerMessage[]): readonly AnswerMessage[] {

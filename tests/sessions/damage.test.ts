@@ -88,6 +88,20 @@ describe('a damaged transcript', () => {
     expect(damage?.copy).toBeDefined()
   })
 
+  test('S8: an onDamage that throws does not raise into the read', async () => {
+    const { directory, bytes, fileOf, store } = await smallSession()
+    await store.close()
+    const again = await openStore({
+      directory,
+      onDamage: () => {
+        throw new Error('listener')
+      },
+    })
+    await writeFile(fileOf('a'), bytes.subarray(0, bytes.length - 5))
+    expect((await again.store.get('a'))?.messages).toHaveLength(4)
+    expect(again.logger.lines.map(({ message }) => message)).toContain('onDamage failed')
+  })
+
   test('S8: loading the same damage again makes no second copy', async () => {
     const { bytes, load, directory, reopen } = await smallSession()
     await load('a', bytes.subarray(0, bytes.length - 5))

@@ -21,7 +21,9 @@ async function smallDisk(context: TestContext): Promise<string> {
     return context.skip(`a small disk needs root and tmpfs: ${String(error)}`)
   }
   // Lazily, because the SQLite for Node 20 keeps its descriptor until garbage collection.
-  onTestFinished(async () => void (await run('umount', ['-l', directory])))
+  onTestFinished(async () => {
+    await run('umount', ['-l', directory])
+  })
   return directory
 }
 

@@ -219,6 +219,32 @@ describe('an interrupted turn', () => {
     }
   })
 
+  test('Y2: a journal that cannot be read when the turn is found leaves a marker that still hopes', async () => {
+    const { get, shown, token, markerOf } = await interrupted()
+    shown.failing = true
+    token('late')
+    expect(markerOf(await get())?.interruption).toMatchObject({ state: 'retrying', attempts: 0 })
+    shown.failing = false
+    expect(own(await get()).map(({ content }) => content)).toContain('late')
+  })
+
+  test('K4: a cancel whose journal cannot be read now keeps a place for the output, which a later read brings', async () => {
+    const visible = visibleJournal()
+    const { store } = await openStore({ journal: visible.journal })
+    const session = await store.create({ id: 'a' })
+    await store.beginTurn('a', { text: 'q', runId: 'r1' })
+    visible.token('partial')
+    visible.shown.failing = true
+    expect(await store.cancelRun('a', 'r1')).toMatchObject({ status: 'cancelled' })
+    expect(session).toMatchObject({
+      activeRunId: null,
+      messages: [{ content: 'q' }, { interruption: { state: 'retrying' } }],
+    })
+    visible.shown.failing = false
+    await store.get('a')
+    expect(session.messages.map(({ content }) => content).slice(0, 2)).toEqual(['q', 'partial'])
+  })
+
   test('Y6: the 12th attempt that finds nothing gives up, for good', async () => {
     const { get, markerOf, show, token, shown, reopen } = await interrupted()
     await get()

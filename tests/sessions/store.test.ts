@@ -209,7 +209,7 @@ describe('saving', () => {
     await store.save(session)
     session.messages[95]!.attachments = [{ name: 'x' }]
     await store.save(session)
-    session.messages[95]!.attachments![0] = { name: 'y' }
+    session.messages[95]!.attachments[0] = { name: 'y' }
     session.messages[90]!.content = 'edited'
     delete session.messages[99]!.attachments
     session.messages[99]!.partial = true
@@ -417,6 +417,28 @@ describe('the cache of loaded sessions', () => {
     expect(await store.get('unsaved')).toBe(unsaved)
     expect(await store.get('running')).toBe(running)
     expect(await store.get('changed')).toBe(changed)
+  })
+})
+
+describe('a neighbour in trouble', () => {
+  test('S10: a session that was just read is the live one, also when all others are busy', async () => {
+    const { store } = await openStore({ maxLoaded: 1 })
+    await store.save(await store.create({ id: 'a' }))
+    await store.create({ id: 'unsaved' })
+    const session = (await store.get('a'))!
+    session.messages.push(user('x'))
+    await store.save(session)
+    expect(await store.get('a')).toBe(session)
+  })
+
+  test('a session that cannot be serialised does not keep others from being read', async () => {
+    const { store } = await openStore({ maxLoaded: 1 })
+    const broken = await store.create({ id: 'broken' })
+    await store.save(broken)
+    broken.metadata['circular'] = broken.metadata
+    for (const id of ['a', 'b', 'c']) await store.save(await store.create({ id }))
+    expect(await store.get('a')).toMatchObject({ id: 'a' })
+    expect(await store.get('broken')).toBe(broken)
   })
 })
 

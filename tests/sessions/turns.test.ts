@@ -123,6 +123,30 @@ describe('beginning a turn', () => {
     expect(session).toMatchObject({ pendingUserMessage: 'two', activeRunId: 'r2' })
   })
 
+  test('T1: a refused begin leaves the run that works alive, also under the same run id', async () => {
+    const { store, clock } = await openStore()
+    const session = await store.create({ id: 'a' })
+    await store.beginTurn('a', { text: 'one', runId: 'r1' })
+    await expect(store.beginTurn('a', { text: 'two', runId: 'r1' })).rejects.toMatchObject({ code: 'RUN_ALIVE' })
+    clock.advance(3_600_000)
+    await store.get('a')
+    expect(session).toMatchObject({ activeRunId: 'r1', pendingUserMessage: 'one', messages: [] })
+  })
+
+  test('T1: two sessions may use the same run id', async () => {
+    const { store } = await openStore()
+    const [a, b] = [await store.create({ id: 'a' }), await store.create({ id: 'b' })]
+    await store.beginTurn('a', { text: 'of a', runId: 'r' })
+    await store.beginTurn('b', { text: 'of b', runId: 'r' })
+    expect(await store.endTurn('a', 'r', [assistant('to a')])).toEqual({ status: 'ended', sessionId: 'a' })
+    await expect(store.beginTurn('b', { text: 'x' })).rejects.toMatchObject({ code: 'RUN_ALIVE' })
+    expect(await store.endTurn('b', 'r', [assistant('to b')])).toEqual({ status: 'ended', sessionId: 'b' })
+    expect([contents(a), contents(b)]).toEqual([
+      ['of a', 'to a'],
+      ['of b', 'to b'],
+    ])
+  })
+
   test('T1: a begin that cannot be saved leaves no pending turn', async () => {
     let failing = false
     const { openFile } = faultyFiles((call) => (call === 'write' && failing ? diskError('ENOSPC') : undefined))
