@@ -68,7 +68,7 @@ function isSubsequence(seen: readonly string[], states: readonly string[]): bool
 }
 
 test('K1, T3: whatever races a checkpoint, every snapshot on disk is a state that existed under the lock', async () => {
-  const numRuns = Number(process.env['TIDEMARK_SCHEDULES'] ?? 60)
+  const numRuns = Number(process.env['TIDEMARK_SCHEDULES'] ?? 40)
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
