@@ -21,7 +21,7 @@ export interface PowerCutRig {
  * fails.
  */
 export async function openPowerCutRig(context: TestContext, kind: 'xfs' | 'ext4' = 'xfs'): Promise<PowerCutRig> {
-  const root = await mkdtemp(join(tmpdir(), 'tidemark-power-cut-'))
+  const root = await mkdtemp(join(tmpdir(), 'tidemark-power-'))
   const mounted: string[] = []
   onTestFinished(async () => {
     // In reverse: the inner image lies on the outer file system.
