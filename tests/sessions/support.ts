@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import { RunJournal } from '../../src/journal/index.js'
 import { SessionStore, type Message, type SessionStoreOptions } from '../../src/sessions/index.js'
 import { manualTime, type ManualTime } from '../support/manual-time.js'
-import { recordingLogger } from '../support/recording-logger.js'
+import { recordingLogger } from '../../src/testing/index.js'
 import { temporaryDirectory } from '../support/temporary.js'
 
 export const user = (content: string, timestamp = 1): Message => ({ role: 'user', content, timestamp })
