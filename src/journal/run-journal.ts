@@ -29,6 +29,12 @@ export interface RunJournalOptions {
   readonly openFile?: OpenLogFile
 }
 
+/** Events that carry nothing of their own may go without a payload. */
+type PayloadOf<Name extends JournalEventName> =
+  Record<string, never> extends JournalPayloads[Name]
+    ? [payload?: JournalPayloads[Name]]
+    : [payload: JournalPayloads[Name]]
+
 const DEFAULTS = Object.freeze({ intervalMs: 1_000, maxOpenRuns: 1_024 })
 
 /** Every token, tool event and end of a streamed answer, in one append-only file a run. */
@@ -68,15 +74,15 @@ export class RunJournal {
     sessionId: string,
     runId: string,
     event: Name,
-    payload: JournalPayloads[Name],
+    ...[payload]: PayloadOf<Name>
   ): Promise<{ seq: number }> {
     this.#assertOpen()
     assertId(sessionId, 'the session id')
     assertId(runId, 'the run id')
     if (!isEventName(event)) throw new TypeError(`Expected a journal event, found ${JSON.stringify(event)}.`)
-    const json = JSON.stringify(payload)
+    const json = JSON.stringify(payload ?? {}) as string | undefined
     // A function gives nothing, a `toJSON` anything: neither would be readable later.
-    if (!json.startsWith('{')) throw new TypeError('Expected the payload to be a plain object.')
+    if (json?.startsWith('{') !== true) throw new TypeError('Expected the payload to be a plain object.')
     const fields = `"at":${this.#clock.now()},"event":"${event}","payload":${json}`
     const durable = this.#fsync === 'eager' || (this.#fsync === 'terminal' && DURABLE_EVENTS[event])
     const seq = await this.#logs.with(sessionId, runId, (log) => log.append(fields, durable))

@@ -79,6 +79,16 @@ describe('appending', () => {
     expect(await token('b')).toEqual({ seq: 2 })
   })
 
+  test('J1: an event that carries nothing may go without a payload', async () => {
+    const { journal, token } = await openJournal()
+    await token('a')
+    expect(await journal.append('s', 'r', 'done')).toEqual({ seq: 2 })
+    expect(await journal.summary('s', 'r')).toMatchObject({ state: 'completed', lastSeq: 2 })
+    await expect(journal.append('s', 'r', 'done', (() => undefined) as never)).rejects.toThrow(/plain object/)
+    // @ts-expect-error a token has a text
+    await expect(journal.append('s', 'r', 'token')).resolves.toEqual({ seq: 3 })
+  })
+
   test('J1: an unknown event is a mistake of the caller', async () => {
     const { journal } = await openJournal()
     await expect(journal.append('s', 'r', 'tokens' as 'token', { text: '' })).rejects.toThrow(TypeError)
