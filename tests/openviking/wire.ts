@@ -4,10 +4,13 @@ import { startOpenVikingDouble } from '../support/openviking-double.js'
 type DoubleOptions = Parameters<typeof startOpenVikingDouble>[0]
 export type Double = Awaited<ReturnType<typeof startOpenVikingDouble>>
 
+/** Tests that run side by side bring their own `onTestFinished`. */
+export type AtEnd = (end: () => Promise<void>) => void
+
 /** A double that ends with its test. */
-export async function startDouble(options?: DoubleOptions): Promise<Double> {
+export async function startDouble(options?: DoubleOptions, atEnd: AtEnd = onTestFinished): Promise<Double> {
   const double = await startOpenVikingDouble(options)
-  onTestFinished(() => double.close())
+  atEnd(() => double.close())
   return double
 }
 

@@ -29,7 +29,10 @@ export class Phase2 {
 
   #start(task: Task): void {
     if (this.holding && task.doomed !== null) return
-    const earlier = task.session.archives.some((archive) => archive.n < task.archive.n && archive.state === 'pending')
+    // In order from the day Phase 2 had a queue; before, every commit was a task of its own.
+    const ordered = !this.#world.features.waitFlag
+    const earlier =
+      ordered && task.session.archives.some((archive) => archive.n < task.archive.n && archive.state === 'pending')
     if (earlier) return
     update(task, 'running')
     if (task.doomed !== null) this.finish(task, { failed: task.doomed })
