@@ -1,8 +1,4 @@
-/** A moment at which memory is committed. */
-export type Boundary = 'switch' | 'evict' | 'idle' | 'limit' | 'rotate' | 'shutdown' | 'recovery'
-
-/** Why a commit happens: a boundary, or somebody who asked for it. */
-export type CommitReason = Boundary | 'manual'
+import type { CommitReason } from '../core/index.js'
 
 /** One finished exchange of a session, as a provider gets to see it. */
 export interface CompletedTurn {

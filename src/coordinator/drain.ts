@@ -1,0 +1,299 @@
+import { setMaxListeners } from 'node:events'
+import type { Clock } from '../base/clock.js'
+import { allSegments, emptySession, hasUncommittedWork, type Segment, type SessionState } from '../core/index.js'
+import type { Agents } from './agents.js'
+import type { Background } from './background.js'
+import type { Committer } from './committer.js'
+import type { Events } from './events.js'
+import type { Flights } from './flights.js'
+import type { Settings } from './options.js'
+import type { StepOutcome } from './outcomes.js'
+import type { Owners } from './owners.js'
+import type { Recorder } from './recorder.js'
+import { remainingOf } from './remaining.js'
+import type { DrainReport } from './reports.js'
+import type { ProviderKey, Slots } from './slots.js'
+import { ABORTED, waitOrAbort } from './wait.js'
+
+export interface DrainParts {
+  readonly settings: Settings
+  readonly agents: Agents
+  readonly owners: Owners
+  readonly events: Events
+  readonly recorder: Recorder
+  readonly committer: Committer
+  readonly background: Background
+  readonly flights: Flights
+  readonly slots: Slots
+}
+
+/** One session as this drain has come to know it. */
+interface Task {
+  readonly sessionId: string
+  state: SessionState
+  /** The segment whose call the end of the drain cut short. */
+  cutShort: number | undefined
+  /** What the session looked like when nothing more could be done for it. */
+  stuckAt: string | undefined
+  isRunning: boolean
+  /** The first try does not wait for an earlier backoff; after a failure the retry policy holds. */
+  isImpatient: boolean
+  /** Something happened to the session while it was being worked on: look once more. */
+  again: boolean
+}
+
+/**
+ * Commits everything that is dirty before a deadline (D1–D5). Sessions run side by side, as many at once as there are
+ * slots, in one line a provider: a hung provider holds up its own line only. One grace period before the deadline
+ * signals are aborted and nothing new begins; at the deadline the report is given, whatever is still under way.
+ */
+export class Drain {
+  readonly #parts: DrainParts
+  readonly #concurrency: number
+  readonly #tasks = new Map<string, Task>()
+  readonly #pending = new Set<Promise<void>>()
+  readonly #stop = new AbortController()
+  readonly #counts = { committed: 0, accepted: 0, parked: 0 }
+  #stopAt = 0
+  #left = 0
+
+  constructor(parts: DrainParts, concurrency: number) {
+    this.#parts = parts
+    this.#concurrency = concurrency
+    // One listener for each session that waits, and all of them go with the drain.
+    setMaxListeners(0, this.#stop.signal)
+  }
+
+  async run(deadlineMs: number, signal: AbortSignal | undefined): Promise<DrainReport> {
+    const { settings, events, background, flights } = this.#parts
+    const { clock } = settings
+    const startedAt = clock.now()
+    // Where a grace period does not fit into the deadline, half of it goes to each.
+    const grace = settings.abandonGraceMs < deadlineMs ? settings.abandonGraceMs : deadlineMs / 2
+    this.#stopAt = startedAt + deadlineMs - grace
+    const stop = (): void => {
+      this.#stop.abort()
+      flights.abortAll('shutdown')
+    }
+    const deadline = new AbortController()
+    const cancelStop = clock.setTimer(stop, deadlineMs - grace, { keepAlive: true })
+    const cancelDeadline = clock.setTimer(() => deadline.abort(), deadlineMs, { keepAlive: true })
+    signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted === true) stop()
+    const resume = background.pause()
+    events.emit('drain:started', { deadlineMs })
+    try {
+      const end = await waitOrAbort(this.#drainAll(), deadline.signal, background.closing)
+      const report = this.#report(clock.now() - startedAt, end === ABORTED || this.#stop.signal.aborted)
+      events.emit('drain:finished', { ...report, remaining: report.remaining.length })
+      return report
+    } finally {
+      cancelStop()
+      cancelDeadline()
+      signal?.removeEventListener('abort', stop)
+      this.#stop.abort()
+      resume()
+    }
+  }
+
+  /** A turn was recorded, or an agent came: the session is taken up at once, whatever else is hanging. */
+  touch(sessionId: string): void {
+    const task = this.#tasks.get(sessionId)
+    if (task?.isRunning === true) {
+      task.again = true
+      return
+    }
+    if (this.#stop.signal.aborted) return
+    this.#left += 1
+    this.#track(this.#workOff([task ?? this.#addTask(sessionId, emptySession)], () => undefined))
+  }
+
+  /** Until nothing is under way and a look at the whole ledger finds nothing that could progress. */
+  async #drainAll(): Promise<void> {
+    for (;;) {
+      const lines = await this.#findWork()
+      if (lines.size === 0 || this.#stop.signal.aborted) return
+      // Everybody is announced before anybody starts: the first line must not take all slots.
+      const starts = [...lines].map(([provider, line]) => ({ line, ended: this.#parts.slots.announce(provider) }))
+      for (const { line, ended } of starts) this.#track(this.#workOff(line, ended))
+      while (this.#pending.size > 0) await Promise.all(this.#pending)
+    }
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#pending.delete(tracked))
+    this.#pending.add(tracked)
+    // Whoever waits for it hears of a failure; a drain that has ended does not.
+    tracked.catch((error: unknown) => {
+      const { logger, describeError } = this.#parts.settings
+      logger.error({ err: describeError(error) }, 'the ledger failed during a drain')
+    })
+  }
+
+  #addTask(sessionId: string, state: SessionState): Task {
+    const task: Task = {
+      ...{ sessionId, state, cutShort: undefined, stuckAt: undefined },
+      ...{ isRunning: false, isImpatient: true, again: false },
+    }
+    this.#tasks.set(sessionId, task)
+    return task
+  }
+
+  async #findWork(): Promise<Map<ProviderKey, Task[]>> {
+    const lines = new Map<ProviderKey, Task[]>()
+    this.#left = 0
+    for await (const { sessionId, state } of this.#parts.settings.ledger.sessions('unfinished')) {
+      if (!hasUncommittedWork(state)) continue
+      const task = this.#tasks.get(sessionId) ?? this.#addTask(sessionId, state)
+      if (task.isRunning) continue
+      task.state = state
+      if (task.stuckAt === this.#fingerprint(sessionId, state) || !allSegments(state).some(isDirty)) continue
+      this.#left += 1
+      const provider = this.#providerOf(sessionId, state)
+      const line = lines.get(provider)
+      if (line === undefined) lines.set(provider, [task])
+      else line.push(task)
+    }
+    return lines
+  }
+
+  async #workOff(line: Task[], ended: () => void): Promise<void> {
+    const later: Promise<void>[] = []
+    let next = 0
+    const worker = async (): Promise<void> => {
+      for (let task = line[next++]; task !== undefined; task = line[next++]) {
+        if (this.#stop.signal.aborted) return
+        if (task.isRunning) continue
+        const until = await this.#drainSession(task)
+        if (until !== undefined) later.push(this.#continueAt(task, until))
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.min(line.length, this.#concurrency) }, worker))
+    } finally {
+      ended()
+    }
+    await Promise.all(later)
+  }
+
+  /** A session in backoff gives its place to the next one, and comes back when its time has come. */
+  async #continueAt(task: Task, first: number): Promise<void> {
+    for (let until: number | undefined = first; until !== undefined; until = await this.#drainSession(task)) {
+      await sleepUntil(this.#parts.settings.clock, until, this.#stop.signal)
+    }
+  }
+
+  /** Commits segment after segment; gives the time of the next attempt if there is one before the end. */
+  async #drainSession(task: Task): Promise<number | undefined> {
+    task.isRunning = true
+    try {
+      let until: number | undefined
+      do {
+        task.again = false
+        until = await this.#commitAll(task)
+        task.state = await this.#parts.recorder.read(task.sessionId)
+      } while (isTouched(task) && !this.#stop.signal.aborted)
+      if (until !== undefined) return until
+      task.stuckAt = this.#fingerprint(task.sessionId, task.state)
+      this.#left -= 1
+      this.#progress()
+      return undefined
+    } finally {
+      task.isRunning = false
+    }
+  }
+
+  async #commitAll(task: Task): Promise<number | undefined> {
+    const { sessionId } = task
+    const { committer, flights } = this.#parts
+    const gone = new Set<string | undefined>()
+    while (!this.#stop.signal.aborted) {
+      const tried = new Set<number>()
+      const outcome = await committer.commitNext(sessionId, {
+        ...{ scope: 'all', reason: 'shutdown', boundary: 'shutdown', adopter: undefined, tried, gone },
+        impatient: task.isImpatient,
+        signal: this.#stop.signal,
+      })
+      if (tried.size > 0) {
+        this.#count(task, outcome, [...tried][0])
+        task.isImpatient = outcome.status !== 'failed'
+        continue
+      }
+      const flight = outcome.status === 'busy' ? flights.get(sessionId) : undefined
+      if (flight === undefined) {
+        return outcome.status === 'waiting' && outcome.until < this.#stopAt ? outcome.until : undefined
+      }
+      const from = flight.segment?.from
+      const landed = await waitOrAbort(flight.landed, this.#stop.signal)
+      if (landed !== ABORTED && landed !== undefined) this.#count(task, landed, from)
+    }
+    return undefined
+  }
+
+  #count(task: Task, outcome: StepOutcome, from: number | undefined): void {
+    if (outcome.status === 'committed') this.#counts.committed += 1
+    if (outcome.status === 'accepted') this.#counts.accepted += 1
+    if (outcome.status === 'parked') this.#counts.parked += 1
+    task.cutShort = outcome.status === 'aborted' ? from : undefined
+  }
+
+  #progress(): void {
+    const { events } = this.#parts
+    if (!events.isHeard('drain:progressed')) return
+    const failed = this.#remaining().filter(({ reason }) => reason === 'failing').length
+    events.emit('drain:progressed', { ...this.#counts, failed, sessionsLeft: Math.max(0, this.#left) })
+  }
+
+  #report(durationMs: number, ranOut: boolean): DrainReport {
+    const remaining = this.#remaining()
+    const failed = remaining.filter(({ reason }) => reason === 'failing').length
+    const timedOut = ranOut && remaining.some(({ reason }) => reason !== 'parked')
+    return { ...this.#counts, failed, handedOver: 0, remaining, timedOut, durationMs }
+  }
+
+  #remaining(): DrainReport['remaining'] {
+    const { flights, owners } = this.#parts
+    return [...this.#tasks.values()].flatMap(({ sessionId, state, cutShort }) => {
+      const inFlight = flights.get(sessionId)?.segment?.from
+      const remaining = remainingOf(state, {
+        isReachable: (owner) => owners.isReachable(sessionId, owner, new Set()),
+        isInFlight: (from) => from === inFlight || from === cutShort,
+      })
+      return remaining.map((rest) => ({ sessionId, ...rest }))
+    })
+  }
+
+  /** Changes whenever another try may find something else. */
+  #fingerprint(sessionId: string, state: SessionState): string {
+    const agents = this.#parts.agents.all(sessionId).map(({ id }) => id)
+    return JSON.stringify([state.generation, state.token, state.retracted, agents])
+  }
+
+  #providerOf(sessionId: string, state: SessionState): ProviderKey {
+    const { agents } = this.#parts
+    const owner = allSegments(state).find(isDirty)?.owner
+    const handle = owner === undefined ? agents.current(sessionId) : agents.find(sessionId, owner)
+    return handle?.provider ?? 'unknown'
+  }
+}
+
+function isTouched(task: Task): boolean {
+  return task.again
+}
+
+function isDirty(segment: Segment): boolean {
+  return segment.state !== 'accepted' && segment.state !== 'parked'
+}
+
+function sleepUntil(clock: Clock, at: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.setTimer(end, Math.max(0, at - clock.now()), { keepAlive: true })
+    function end(): void {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
+}

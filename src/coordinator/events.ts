@@ -1,0 +1,88 @@
+import { EventEmitter } from 'eventemitter3'
+import type { Logger } from '../base/logger.js'
+import type { CoreEvent } from '../core/index.js'
+import { describeError } from './describe-error.js'
+import type { DrainReport } from './reports.js'
+
+/** A transition of the core as a listener gets it: with its session, without its name. */
+type Seen<Type extends CoreEvent['type']> = Readonly<
+  { sessionId: string } & Omit<Extract<CoreEvent, { type: Type }>, 'type'>
+>
+
+/** Every event with its one readonly, serialisable object: ids, numbers and reasons, never message text. */
+export interface LifecycleEvents {
+  'turn:recorded': Seen<'turn:recorded'>
+  'commit:started': Seen<'commit:started'>
+  'commit:accepted': Seen<'commit:accepted'>
+  'commit:succeeded': Seen<'commit:succeeded'>
+  'commit:failed': Seen<'commit:failed'>
+  'commit:abandoned': Omit<Seen<'commit:started'>, 'late'>
+  'receipt:settled': Seen<'receipt:settled'>
+  'receipt:failed': Seen<'receipt:failed'>
+  'segment:parked': Seen<'segment:parked'>
+  'agent:registered': { readonly sessionId: string; readonly agentId: string }
+  'agent:unregistered': { readonly sessionId: string; readonly agentId: string }
+  'agent:closed': { readonly agentId: string }
+  'session:rotated': Seen<'session:rotated'>
+  'session:discarded': Seen<'session:discarded'>
+  'session:recovered': {
+    readonly sessionId: string
+    readonly from: number
+    readonly to: number
+    readonly segments: number
+  }
+  'drain:started': { readonly deadlineMs: number }
+  'drain:progressed': {
+    readonly committed: number
+    readonly accepted: number
+    readonly failed: number
+    readonly parked: number
+    /** Sessions that this drain has found and not finished. */
+    readonly sessionsLeft: number
+  }
+  'drain:finished': Omit<DrainReport, 'remaining'> & { readonly remaining: number }
+}
+
+export type EventName = keyof LifecycleEvents
+export type Listener<Name extends EventName> = (event: LifecycleEvents[Name]) => void
+
+/** The private emitter: a listener that throws is logged and hurts nobody (V1). */
+export class Events {
+  readonly #emitter = new EventEmitter()
+  readonly #logger: Logger
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    if (typeof listener !== 'function') throw new TypeError(`The listener for '${name}' must be a function.`)
+    // Wrapped, so that the same function can listen twice and each subscription ends by itself.
+    const wrapped = (event: LifecycleEvents[Name]): void => listener(event)
+    this.#emitter.on(name, wrapped)
+    return () => {
+      this.#emitter.off(name, wrapped)
+    }
+  }
+
+  isHeard(name: EventName): boolean {
+    return this.#emitter.listenerCount(name) > 0
+  }
+
+  emit<Name extends EventName>(name: Name, event: LifecycleEvents[Name]): void {
+    for (const listener of this.#emitter.listeners(name)) {
+      try {
+        ;(listener as Listener<Name>)(event)
+      } catch (error) {
+        this.#logger.error({ event: name, err: describeError(error) }, 'a listener threw')
+      }
+    }
+  }
+
+  /** Emits what a transition gave, after it is durable. */
+  emitAll(sessionId: string, events: readonly CoreEvent[]): void {
+    for (const { type, ...facts } of events) {
+      if (this.isHeard(type)) this.emit(type, { sessionId, ...facts })
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { ClaimedSegment } from '../core/index.js'
+import type { AbortCause } from './call.js'
+import type { StepOutcome } from './outcomes.js'
+
+/** One commit of a session under way, from the moment somebody asked for it: the session is busy until it has landed. */
+export class Flight {
+  readonly sessionId: string
+  readonly startedAt: number
+  /** What is being offered, once it is claimed. */
+  segment: ClaimedSegment | undefined
+  abort: (cause: AbortCause) => void = () => undefined
+  /** What it came to; nothing if the ledger failed. */
+  readonly landed: Promise<StepOutcome | undefined>
+  readonly land: (outcome: StepOutcome | undefined) => void
+
+  constructor(sessionId: string, startedAt: number) {
+    this.sessionId = sessionId
+    this.startedAt = startedAt
+    let land: Flight['land'] = () => undefined
+    this.landed = new Promise((resolve) => {
+      land = resolve
+    })
+    this.land = land
+  }
+}
+
+/** At most one flight a session (C7). */
+export class Flights {
+  readonly #bySession = new Map<string, Flight>()
+
+  get(sessionId: string): Flight | undefined {
+    return this.#bySession.get(sessionId)
+  }
+
+  start(sessionId: string, at: number): Flight {
+    const flight = new Flight(sessionId, at)
+    this.#bySession.set(sessionId, flight)
+    return flight
+  }
+
+  end(flight: Flight, outcome: StepOutcome | undefined): void {
+    this.#bySession.delete(flight.sessionId)
+    flight.land(outcome)
+  }
+
+  /** Those whose provider has been called. */
+  *offered(): Generator<Flight & { readonly segment: ClaimedSegment }> {
+    for (const flight of this.#bySession.values()) {
+      if (flight.segment !== undefined) yield flight as Flight & { readonly segment: ClaimedSegment }
+    }
+  }
+
+  abortAll(cause: AbortCause): void {
+    for (const flight of this.#bySession.values()) flight.abort(cause)
+  }
+}

@@ -1,0 +1,472 @@
+import { TidemarkError } from '../base/errors.js'
+import { checkSessionId } from '../base/ids.js'
+import {
+  type CommitReason,
+  discard,
+  hasUncommittedWork,
+  release,
+  retractTurns,
+  type Retraction,
+  retryDelay,
+  rotate,
+  type SessionState,
+  unpark,
+} from '../core/index.js'
+import type { MemoryAgent } from './agent.js'
+import { type AgentHandle, Agents } from './agents.js'
+import { Background } from './background.js'
+import { ProviderCall } from './call.js'
+import { Committer } from './committer.js'
+import { Drain } from './drain.js'
+import { type EventName, Events, type Listener } from './events.js'
+import { Evictor } from './evictor.js'
+import { Flights } from './flights.js'
+import { healthOf } from './health.js'
+import { Holds } from './holds.js'
+import { Marker, type MarkOptions } from './marker.js'
+import { count, duration, type LifecycleOptions, resolveOptions, type Settings } from './options.js'
+import type { StepOutcome } from './outcomes.js'
+import { Owners } from './owners.js'
+import { Recorder } from './recorder.js'
+import { recoverSessions } from './recovery.js'
+import type { CommitOutcome, DrainReport, EvictReport, FlushReport, Health, SessionSnapshot } from './reports.js'
+import { Settler } from './settler.js'
+import { Slots } from './slots.js'
+import { snapshotOf } from './snapshot.js'
+import { ABORTED, waitOrAbort } from './wait.js'
+import { Wakes } from './wakes.js'
+
+export interface CommitOptions {
+  /** Takes the segment if nobody owns it yet; never somebody else's. */
+  readonly agent?: MemoryAgent
+  /** Wait for a commit that is under way, then commit what is left. @default false */
+  readonly wait?: boolean
+  /** Ends the caller's wait, not a call that has begun. */
+  readonly signal?: AbortSignal
+  /** @default 'manual' */
+  readonly reason?: CommitReason
+}
+
+export interface SessionFilter {
+  /** Only sessions with (or without) uncommitted work. */
+  readonly uncommitted?: boolean
+  /** Only sessions with (or without) parked segments. */
+  readonly parked?: boolean
+  /** Only sessions with (or without) accepted segments that have not settled. */
+  readonly unsettled?: boolean
+}
+
+const NOTHING_DONE: FlushReport = Object.freeze({ committed: 0, accepted: 0, failed: 0, parked: 0, clean: true })
+const NOTHING_EVICTED: EvictReport = Object.freeze({ closed: false, clean: true, remaining: Object.freeze([]) })
+const NOTHING_RETRACTED: Retraction = Object.freeze({ retracted: 0, offered: 0 })
+const NO_OPTIONS: MarkOptions = Object.freeze({})
+const DRAIN_DEADLINE_MS = 20_000
+
+/**
+ * Records completed turns and hands them, as segments, to the agents that own them. The decisions are pure and live in
+ * the core; the ledger makes them durable; this class keeps the live objects and calls them, outside of every lock.
+ */
+export class MemoryLifecycle {
+  readonly #settings: Settings
+  readonly #events: Events
+  readonly #agents: Agents
+  readonly #recorder: Recorder
+  readonly #owners: Owners
+  readonly #flights = new Flights()
+  readonly #holds = new Holds()
+  readonly #slots: Slots
+  readonly #wakes: Wakes
+  readonly #settler: Settler
+  readonly #committer: Committer
+  readonly #background: Background
+  readonly #evictor: Evictor
+  readonly #marker: Marker
+  readonly #drains = new Set<Drain>()
+  #closing: Promise<void> | undefined
+
+  private constructor(settings: Settings) {
+    this.#settings = settings
+    this.#events = new Events(settings.logger)
+    this.#agents = new Agents((handle) => this.#closeAgent(handle))
+    this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
+    this.#recorder = new Recorder(settings, this.#events, this.#agents, (sessionId, at) =>
+      this.#wakes.schedule(sessionId, at),
+    )
+    this.#owners = new Owners(settings, this.#agents)
+    this.#slots = new Slots(settings.concurrency)
+    const parts = {
+      ...{ settings, agents: this.#agents, owners: this.#owners, events: this.#events, recorder: this.#recorder },
+      ...{ flights: this.#flights, slots: this.#slots, holds: this.#holds, wakes: this.#wakes },
+    }
+    this.#settler = new Settler(parts)
+    this.#committer = new Committer(parts)
+    this.#evictor = new Evictor({ ...parts, committer: this.#committer })
+    this.#background = new Background({ ...parts, committer: this.#committer, settler: this.#settler })
+    this.#marker = new Marker({
+      ...parts,
+      register: (sessionId, handle) => this.#register(sessionId, handle),
+      onRecorded: (sessionId, state) => this.#noteRecorded(sessionId, state),
+    })
+  }
+
+  /** Opens the ledger and takes up, in the background, what earlier processes left in it. */
+  static async open(options: LifecycleOptions = {}): Promise<MemoryLifecycle> {
+    const lifecycle = new MemoryLifecycle(resolveOptions(options))
+    await lifecycle.#settings.ledger.open()
+    lifecycle.#recover()
+    return lifecycle
+  }
+
+  /** Makes `agent` the session's current agent, and nothing else. */
+  registerAgent(sessionId: string, agent: MemoryAgent): void {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return
+    this.#assertOpen()
+    this.#register(id, this.#agents.handleOf(agent))
+  }
+
+  /** Forgets the current agent. Segments keep their owners. */
+  unregisterAgent(sessionId: string): void {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return
+    const handle = this.#agents.unregister(id)
+    if (handle === undefined) return
+    this.#events.emit('agent:unregistered', { sessionId: id, agentId: handle.id })
+    // Reading the session lets go of the agent if it owns nothing.
+    this.#background.track(
+      this.#recorder.read(id).then(() => undefined),
+      id,
+    )
+  }
+
+  /** Records a completed turn; resolves with its generation when that is as durable as the ledger makes it. */
+  markTurnCompleted(sessionId: string, options: MarkOptions = NO_OPTIONS): Promise<number> {
+    try {
+      const id = checkSessionId(sessionId)
+      if (id === undefined) return Promise.resolve(0)
+      this.#assertOpen()
+      return this.#marker.mark(id, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Withdraws the turns from a generation on, as far as no provider was offered them. */
+  async retractTurns(sessionId: string, fromGeneration: number): Promise<Retraction> {
+    const id = checkSessionId(sessionId)
+    if (!Number.isSafeInteger(fromGeneration)) {
+      throw new TypeError(`fromGeneration must be a whole number, but is ${String(fromGeneration)}.`)
+    }
+    if (id === undefined) return NOTHING_RETRACTED
+    this.#assertOpen()
+    const { result } = await this.#recorder.transact(id, (state) => retractTurns(state, fromGeneration))
+    return result
+  }
+
+  async hasUncommittedWork(sessionId: string): Promise<boolean> {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return false
+    this.#assertOpen()
+    return hasUncommittedWork(await this.#recorder.read(id))
+  }
+
+  /** Offers the oldest available segment to its owner: one attempt, reported as it went. */
+  async commit(sessionId: string, options: CommitOptions = {}): Promise<CommitOutcome> {
+    const id = checkSessionId(sessionId)
+    const { agent, signal, wait = false } = options
+    const adopter = agent === undefined ? undefined : this.#agents.handleOf(agent)
+    if (id === undefined) return { status: 'clean' }
+    this.#assertOpen()
+    const signals = [signal, this.#background.closing]
+    for (;;) {
+      if (signals.some((each) => each?.aborted === true)) return { status: 'aborted' }
+      const outcome = await waitOrAbort(this.#tryOnce(id, options, adopter, new Set()), ...signals)
+      if (outcome === ABORTED) return { status: 'aborted' }
+      const flight = outcome.status === 'busy' && wait ? this.#flights.get(id) : undefined
+      if (flight === undefined) return outcome.status === 'waiting' ? { status: 'busy' } : outcome
+      await waitOrAbort(flight.landed, ...signals)
+    }
+  }
+
+  /** Commits segment after segment, each once, until the session is clean or nothing progresses. */
+  async flush(sessionId: string, options: Pick<CommitOptions, 'signal' | 'reason'> = {}): Promise<FlushReport> {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return NOTHING_DONE
+    this.#assertOpen()
+    const counts = { committed: 0, accepted: 0, failed: 0, parked: 0 }
+    const signals = [options.signal, this.#background.closing]
+    const tried = new Set<number>()
+    while (!signals.some((each) => each?.aborted === true)) {
+      const before = tried.size
+      const outcome = await waitOrAbort(this.#tryOnce(id, options, undefined, tried), ...signals)
+      if (outcome === ABORTED) break
+      if (tried.size > before) {
+        if (outcome.status in counts) counts[outcome.status as keyof typeof counts] += 1
+        continue
+      }
+      const flight = outcome.status === 'busy' ? this.#flights.get(id) : undefined
+      if (flight === undefined) break
+      await waitOrAbort(flight.landed, ...signals)
+    }
+    return { ...counts, clean: !(await this.hasUncommittedWork(id)) }
+  }
+
+  /** A boundary for the previous conversation. The caller never waits for the provider. */
+  switchSession(previousId: string, nextId: string): void {
+    const previous = checkSessionId(previousId)
+    const next = checkSessionId(nextId)
+    if (previous === undefined || previous === next) return
+    this.#assertOpen()
+    this.#background.boundary(previous, 'switch')
+  }
+
+  /** Flushes the session, then closes and forgets its agents; what is left keeps its owner. */
+  async evict(sessionId: string, options: { readonly signal?: AbortSignal } = {}): Promise<EvictReport> {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return NOTHING_EVICTED
+    this.#assertOpen()
+    return this.#evictor.evict(id, [options.signal, this.#background.closing])
+  }
+
+  /** A turn is being served: its agent is not closed until the returned function is called. */
+  hold(sessionId: string): () => void {
+    const id = checkSessionId(sessionId)
+    return id === undefined ? () => undefined : this.#holds.hold(id)
+  }
+
+  /** The conversation goes on under another id. May be repeated after a crash. */
+  async rotate(oldId: string, newId: string): Promise<void> {
+    const from = checkSessionId(oldId)
+    const to = checkSessionId(newId)
+    if (from === undefined || to === undefined) return
+    if (from === to) throw new TypeError('rotate needs two different session ids.')
+    this.#assertOpen()
+    const moving = this.#agents.current(from)
+    const resident = this.#agents.current(to)
+    if (moving !== undefined && resident !== undefined && moving !== resident) {
+      throw new TidemarkError(
+        'ROTATION_REFUSED',
+        `'${to}' has another live agent. Unregister or evict it first, or rotate to a fresh id.`,
+        {
+          details: { oldId: from, newId: to },
+        },
+      )
+    }
+    const { result } = await this.#recorder.transact(from, (state) => rotate(state, to))
+    if (result.conflict !== undefined) {
+      throw new TidemarkError(
+        'ROTATION_REFUSED',
+        `'${from}' was rotated to '${result.conflict}' before; it cannot also go on as '${to}'.`,
+        {
+          details: { oldId: from, newId: to, rotatedTo: result.conflict },
+        },
+      )
+    }
+    this.#agents.move(from, to)
+    this.#background.agentCame(to)
+    this.#background.work(from)
+  }
+
+  /** Lets go of a session. Refused (false) while anything is owed to a provider, unless forced. */
+  async discard(sessionId: string, options: { readonly force?: boolean } = {}): Promise<boolean> {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return true
+    this.#assertOpen()
+    const { result } = await this.#recorder.transact(id, (state) => discard(state, options.force === true))
+    if (!result) return false
+    this.#flights.get(id)?.abort('needless')
+    this.#wakes.cancel(id)
+    this.#background.forget(id)
+    const current = this.#agents.forget(id)
+    if (current !== undefined) this.#events.emit('agent:unregistered', { sessionId: id, agentId: current.id })
+    return true
+  }
+
+  /** Gives parked segments their attempts back and takes them up again; of one session, or of all. */
+  async retryParked(sessionId?: string): Promise<number> {
+    this.#assertOpen()
+    if (sessionId !== undefined) {
+      const id = checkSessionId(sessionId)
+      return id === undefined ? 0 : this.#unpark(id)
+    }
+    let segments = 0
+    for await (const { sessionId: id, state } of this.#settings.ledger.sessions('unfinished')) {
+      if (state.segments.some((segment) => segment.state === 'parked')) segments += await this.#unpark(id)
+    }
+    return segments
+  }
+
+  /** Commits everything that is dirty; returns by the deadline, always, with a report. */
+  async drain(
+    options: { readonly deadlineMs?: number; readonly concurrency?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<DrainReport> {
+    const deadlineMs = duration('deadlineMs', options.deadlineMs, DRAIN_DEADLINE_MS)
+    const concurrency = count('concurrency', options.concurrency, this.#settings.concurrency)
+    this.#assertOpen()
+    const drain = new Drain(
+      {
+        ...{ settings: this.#settings, agents: this.#agents, owners: this.#owners, events: this.#events },
+        ...{ recorder: this.#recorder, committer: this.#committer, background: this.#background },
+        ...{ flights: this.#flights, slots: this.#slots },
+      },
+      concurrency,
+    )
+    this.#drains.add(drain)
+    this.#slots.limit = concurrency
+    try {
+      return await drain.run(deadlineMs, options.signal)
+    } finally {
+      this.#drains.delete(drain)
+      if (this.#drains.size === 0) this.#slots.limit = this.#settings.concurrency
+    }
+  }
+
+  /** What is known of a session; nothing if it was never seen. */
+  async inspect(sessionId: string): Promise<SessionSnapshot | undefined> {
+    const id = checkSessionId(sessionId)
+    if (id === undefined) return undefined
+    this.#assertOpen()
+    const state = await this.#recorder.read(id)
+    if (state.generation === 0 && this.#agents.current(id) === undefined) return undefined
+    return this.#snapshot(id, state)
+  }
+
+  /** Every session the ledger knows, those that wait longest first. */
+  async *sessions(filter: SessionFilter = {}): AsyncGenerator<SessionSnapshot> {
+    this.#assertOpen()
+    const isFinishedOut = filter.uncommitted === true || filter.parked === true || filter.unsettled === true
+    for await (const { sessionId, state } of this.#settings.ledger.sessions(isFinishedOut ? 'unfinished' : 'all')) {
+      if (matches(state, filter)) yield this.#snapshot(sessionId, state)
+    }
+  }
+
+  async health(): Promise<Health> {
+    const offered = [...this.#flights.offered()]
+    return healthOf(this.#settings, {
+      isClosed: this.#closing !== undefined,
+      inFlight: offered.length,
+      oldestFlightAt: offered.length === 0 ? undefined : Math.min(...offered.map(({ startedAt }) => startedAt)),
+      keptAnswers: this.#recorder.keptAnswers,
+      lastSuccessAt: this.#recorder.lastSuccessAt,
+    })
+  }
+
+  /** Calls `listener` after each such transition; the returned function unsubscribes. */
+  on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    return this.#events.on(event, listener)
+  }
+
+  /** Starts nothing new, aborts running calls, waits for no provider, closes the ledger. Drain first to lose no time. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #register(sessionId: string, handle: AgentHandle): void {
+    if (!this.#agents.register(sessionId, handle)) return
+    this.#events.emit('agent:registered', { sessionId, agentId: handle.id })
+    this.#background.agentCame(sessionId)
+    for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  #noteRecorded(sessionId: string, state: SessionState): void {
+    if (state.boundary !== undefined) this.#background.work(sessionId)
+    for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  async #tryOnce(
+    sessionId: string,
+    options: CommitOptions,
+    adopter: AgentHandle | undefined,
+    tried: Set<number>,
+  ): Promise<StepOutcome> {
+    return this.#committer.commitNext(sessionId, {
+      ...{ scope: 'all', reason: options.reason ?? 'manual', adopter, impatient: true, tried, gone: new Set() },
+      signal: options.signal,
+    })
+  }
+
+  async #unpark(sessionId: string): Promise<number> {
+    const at = this.#settings.clock.now()
+    const { result } = await this.#recorder.transact(sessionId, (state) =>
+      unpark(state, { at, settleBy: at + this.#settings.settleTimeoutMs }),
+    )
+    return result
+  }
+
+  #snapshot(sessionId: string, state: SessionState): SessionSnapshot {
+    return snapshotOf(sessionId, state, {
+      inFlight: this.#flights.get(sessionId)?.segment !== undefined,
+      agentId: this.#agents.current(sessionId)?.id,
+    })
+  }
+
+  #recover(tries = 1): void {
+    const { ledger, logger, clock, retry, random, describeError } = this.#settings
+    if (!ledger.supports.persistent) return
+    const parts = { settings: this.#settings, background: this.#background, events: this.#events, wakes: this.#wakes }
+    // One turn of the event loop later, so that whoever opened us can listen first.
+    setImmediate(() => {
+      if (this.#closing !== undefined) return
+      recoverSessions(parts).catch((error: unknown) => {
+        if (this.#closing !== undefined) return
+        logger.error({ err: describeError(error) }, 'the recovery of earlier work failed; it is tried again')
+        clock.setTimer(() => this.#recover(tries + 1), retryDelay(tries, retry, random()))
+      })
+    })
+  }
+
+  #closeAgent(handle: AgentHandle): void {
+    const { clock, commitTimeoutMs, logger, describeError } = this.#settings
+    const call = new ProviderCall(() => handle.agent.close?.(), { clock, timeoutMs: commitTimeoutMs, graceMs: 0 })
+    handle.closing = call.result.then((result) => {
+      if (result === 'abandoned') logger.warn({ agentId: handle.id }, 'an agent did not close in time')
+      else if (result.kind === 'threw')
+        logger.warn({ agentId: handle.id, err: describeError(result.error) }, 'an agent failed to close')
+      this.#events.emit('agent:closed', { agentId: handle.id })
+    })
+  }
+
+  async #close(): Promise<void> {
+    const { ledger, logger, describeError } = this.#settings
+    this.#background.close()
+    this.#wakes.clear()
+    this.#settler.close()
+    this.#recorder.close()
+    const offered = [...this.#flights.offered()]
+    this.#flights.abortAll('closed')
+    // Nobody waits for these calls any more: their attempts are given back, so that the next process starts fresh.
+    const releases = offered.map(({ sessionId, segment }) =>
+      ledger.transact(sessionId, (state) => release(state, segment)),
+    )
+    for (const result of await Promise.allSettled(releases)) {
+      if (result.status === 'rejected')
+        logger.warn({ err: describeError(result.reason) }, 'a claim could not be released')
+    }
+    await ledger.close()
+  }
+
+  #assertOpen(): void {
+    if (this.#closing === undefined) return
+    throw new TidemarkError('CLOSED', 'This MemoryLifecycle is closed. Open a new one on the same ledger to go on.')
+  }
+}
+
+function matches(state: SessionState, filter: SessionFilter): boolean {
+  const has = (wanted: boolean | undefined, found: boolean): boolean => wanted === undefined || wanted === found
+  return (
+    has(filter.uncommitted, hasUncommittedWork(state)) &&
+    has(
+      filter.parked,
+      state.segments.some((segment) => segment.state === 'parked'),
+    ) &&
+    has(
+      filter.unsettled,
+      state.segments.some((segment) => segment.state === 'accepted'),
+    )
+  )
+}

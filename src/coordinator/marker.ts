@@ -1,0 +1,101 @@
+import { TidemarkError } from '../base/errors.js'
+import { checkId } from '../base/ids.js'
+import {
+  answer,
+  applyBoundaries,
+  type Decision,
+  nextWake,
+  recordTurn,
+  type SessionState,
+  type Turn,
+} from '../core/index.js'
+import type { MemoryAgent } from './agent.js'
+import type { AgentHandle, Agents } from './agents.js'
+import { encodeMessages } from './messages.js'
+import type { Settings } from './options.js'
+import type { Recorder } from './recorder.js'
+import { ABORTED, waitOrAbort } from './wait.js'
+
+export interface MarkOptions {
+  /** Who completed the turn; becomes the current agent. The current agent by default. */
+  readonly agent?: MemoryAgent
+  /** The turn's own messages: anything that survives JSON. Kept until the turn is committed. */
+  readonly messages?: readonly unknown[]
+  /** The host's name for the turn: marking it again while it is uncommitted gives the same generation. */
+  readonly turnId?: string
+  /** The turn is not to be remembered: nothing is recorded. */
+  readonly ephemeral?: boolean
+  /** Bounds the wait for a ledger that is away. */
+  readonly signal?: AbortSignal
+}
+
+interface Parts {
+  readonly settings: Settings
+  readonly agents: Agents
+  readonly recorder: Recorder
+  readonly register: (sessionId: string, handle: AgentHandle) => void
+  /** Told of every recorded turn. */
+  readonly onRecorded: (sessionId: string, state: SessionState) => void
+}
+
+/** Records completed turns. This is the hot path: one transition, one promise more, no lock. */
+export class Marker {
+  readonly #parts: Parts
+  readonly #hasBoundaries: boolean
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { idleMs, maxTurns, maxAgeMs } = parts.settings.boundaries
+    this.#hasBoundaries = idleMs !== undefined || maxTurns !== undefined || maxAgeMs !== undefined
+  }
+
+  mark(sessionId: string, options: MarkOptions): Promise<number> {
+    const { settings, agents, register } = this.#parts
+    const { agent, messages, turnId, signal } = options
+    if (options.ephemeral === true) return this.#bound(this.#readGeneration(sessionId), signal)
+    if (turnId !== undefined) checkId(turnId, 'turnId')
+    const json = messages === undefined ? undefined : encodeMessages(messages)
+    const handle = agent === undefined ? agents.ownerOfNext(sessionId) : agents.handleOf(agent)
+    if (agent !== undefined && handle !== undefined) register(sessionId, handle)
+    const turn: Turn = { owner: handle?.id, at: settings.clock.now(), turnId, messages: json }
+    const recorded = settings.ledger
+      .transact(sessionId, (state) => this.#decide(state, turn))
+      .then((decision) => this.#recorded(sessionId, handle, decision))
+    return this.#bound(recorded, signal)
+  }
+
+  #decide(state: SessionState, turn: Turn): Decision<number> {
+    const decision = recordTurn(state, turn)
+    if (!this.#hasBoundaries || decision.state === state) return decision
+    const { boundaries } = this.#parts.settings
+    const next = applyBoundaries(decision.state, boundaries, turn.at)
+    const wakeAt = nextWake(next, boundaries)
+    return { ...decision, state: next, ...(wakeAt === undefined ? {} : { wakeAt }) }
+  }
+
+  #recorded(sessionId: string, handle: AgentHandle | undefined, decision: Decision<number>): number {
+    const { agents, recorder, onRecorded } = this.#parts
+    // Another agent may have taken its place while the ledger was writing: an owner stays at hand (L3).
+    if (handle !== undefined && agents.current(sessionId) !== handle) agents.keep(sessionId, handle)
+    recorder.noteDurable(sessionId, decision)
+    onRecorded(sessionId, decision.state)
+    return decision.result
+  }
+
+  async #readGeneration(sessionId: string): Promise<number> {
+    const { result } = await this.#parts.settings.ledger.transact(sessionId, (state) => answer(state, state.generation))
+    return result
+  }
+
+  #bound(recorded: Promise<number>, signal: AbortSignal | undefined): Promise<number> {
+    if (signal === undefined) return recorded
+    return waitOrAbort(recorded, signal).then((generation) => {
+      if (generation !== ABORTED) return generation
+      throw new TidemarkError(
+        'ABORTED',
+        'The wait for the ledger was ended by the caller’s signal; the turn may or may not have been recorded. ' +
+          'Mark it again with the same turnId: it is counted once.',
+      )
+    })
+  }
+}

@@ -1,0 +1,121 @@
+import { answer, type CoreEvent, type Decision, nextWake, retryDelay, type SessionState } from '../core/index.js'
+import type { Decide } from '../ledger/ledger.js'
+import type { Agents } from './agents.js'
+import type { Events } from './events.js'
+import type { Settings } from './options.js'
+
+type Kept = Decide<unknown>
+
+/**
+ * The way to the ledger. After each transition that became durable: events go out, the next wake-up is set, agents that
+ * own nothing any more are let go. An answer that could not be recorded is kept, and recorded before anything else
+ * happens to its session (C14).
+ */
+export class Recorder {
+  readonly #settings: Settings
+  readonly #events: Events
+  readonly #agents: Agents
+  readonly #onWakeAt: (sessionId: string, at: number) => void
+  readonly #kept = new Map<string, Kept[]>()
+  #isClosed = false
+  lastSuccessAt: number | undefined
+
+  constructor(settings: Settings, events: Events, agents: Agents, onWakeAt: (sessionId: string, at: number) => void) {
+    this.#settings = settings
+    this.#events = events
+    this.#agents = agents
+    this.#onWakeAt = onWakeAt
+  }
+
+  /** Answers that wait for the ledger to come back. */
+  get keptAnswers(): number {
+    return this.#kept.size
+  }
+
+  async transact<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
+    const { ledger, boundaries } = this.#settings
+    const decision = await ledger.transact(sessionId, (state) => {
+      const decided = decide(state)
+      if (decided.state === state) return decided
+      const wakeAt = nextWake(decided.state, boundaries)
+      return wakeAt === undefined ? decided : { ...decided, wakeAt }
+    })
+    this.noteDurable(sessionId, decision)
+    return decision
+  }
+
+  /** What follows from a transition, once it is durable. */
+  noteDurable(sessionId: string, { state, events, wakeAt }: Decision<unknown>): void {
+    if (wakeAt !== undefined) this.#onWakeAt(sessionId, wakeAt)
+    if (events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
+    this.#events.emitAll(sessionId, events)
+    this.#agents.prune(sessionId, state)
+  }
+
+  async read(sessionId: string): Promise<SessionState> {
+    const { result } = await this.#settings.ledger.transact(sessionId, (state) => answer(state, state))
+    this.#agents.prune(sessionId, result)
+    return result
+  }
+
+  /** Records what a provider answered. If the ledger is away the caller is told, and the answer is kept. */
+  async record<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
+    await this.recordKept(sessionId)
+    try {
+      return await this.transact(sessionId, decide)
+    } catch (error) {
+      this.#keep(sessionId, decide)
+      throw error
+    }
+  }
+
+  /** Records what was kept of a session; throws if the ledger is still away. */
+  async recordKept(sessionId: string): Promise<void> {
+    const kept = this.#kept.get(sessionId)
+    if (kept === undefined) return
+    for (let decide = kept[0]; decide !== undefined; decide = kept[0]) {
+      await this.transact(sessionId, decide)
+      // Another caller may have recorded it meanwhile; the transitions themselves count once.
+      if (kept[0] === decide) kept.shift()
+    }
+    if (this.#kept.get(sessionId) === kept) this.#kept.delete(sessionId)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#kept.clear()
+  }
+
+  #keep(sessionId: string, decide: Kept): void {
+    if (this.#isClosed) return
+    const kept = this.#kept.get(sessionId)
+    if (kept !== undefined) {
+      kept.push(decide)
+      return
+    }
+    this.#kept.set(sessionId, [decide])
+    this.#settings.logger.warn(
+      { sessionId },
+      'a provider’s answer could not be recorded; it is kept until the ledger is back',
+    )
+    this.#tryAgain(sessionId, 1)
+  }
+
+  #tryAgain(sessionId: string, tries: number): void {
+    const { clock, retry, random } = this.#settings
+    const attempt = async (): Promise<void> => {
+      if (this.#isClosed) return
+      try {
+        await this.recordKept(sessionId)
+      } catch {
+        // The ledger is still away; it says so itself in health().
+        this.#tryAgain(sessionId, tries + 1)
+      }
+    }
+    clock.setTimer(() => void attempt(), retryDelay(tries, retry, random()))
+  }
+}
+
+function isSuccess(event: CoreEvent): boolean {
+  return event.type === 'commit:succeeded' || event.type === 'receipt:settled'
+}

@@ -1,0 +1,35 @@
+import { allSegments, hasUncommittedWork, nextWake } from '../core/index.js'
+import type { Background } from './background.js'
+import type { Events } from './events.js'
+import type { Settings } from './options.js'
+import type { Wakes } from './wakes.js'
+
+/** More than this is not begun at once: what waits costs memory, and the oldest goes first. */
+const WINDOW = 1024
+
+/** Takes up what earlier processes left: work goes to its owners, oldest first; receipts go on being settled (R1). */
+export async function recoverSessions(parts: {
+  readonly settings: Settings
+  readonly background: Background
+  readonly events: Events
+  readonly wakes: Wakes
+}): Promise<void> {
+  const { settings, background, events, wakes } = parts
+  const { ledger } = settings
+  let sessions = 0
+  for await (const { sessionId, state } of ledger.sessions('unfinished')) {
+    if (background.closing.aborted) return
+    const segments = allSegments(state)
+    const [oldest] = segments
+    const newest = segments.at(-1)
+    if (oldest === undefined || newest === undefined) continue
+    sessions += 1
+    events.emit('session:recovered', { sessionId, from: oldest.from, to: newest.to, segments: segments.length })
+    const wakeAt = nextWake(state, settings.boundaries)
+    if (wakeAt !== undefined) wakes.schedule(sessionId, wakeAt)
+    if (!hasUncommittedWork(state)) continue
+    await background.untilBelow(WINDOW)
+    background.work(sessionId, 'recovery')
+  }
+  if (sessions > 0) settings.logger.info({ sessions }, 'took up the unfinished work of earlier processes')
+}

@@ -1,0 +1,136 @@
+import { answer, type CoreEvent, type Decision } from './decision.js'
+import { describe, park, parked } from './segment.js'
+import {
+  allSegments,
+  type ClaimedSegment,
+  type CommitReason,
+  finishBoundary,
+  newestKept,
+  type ParkedSegment,
+  type Range,
+  type Segment,
+  type SessionState,
+  splitTail,
+} from './session.js'
+
+export interface ClaimRequest {
+  readonly instance: string
+  /** Drawn anew for each request; used only if the segment has no key yet. */
+  readonly key: string
+  readonly at: number
+  /** `boundary` commits what a pending boundary covers, under its reason; `all` whatever there is, under `reason`. */
+  readonly scope: 'boundary' | 'all'
+  readonly reason: CommitReason
+  readonly attemptsAllowed: number
+  readonly order: 'available' | 'strict'
+  /** Who takes a segment that nobody owns yet. */
+  readonly adopter: string | undefined
+  /** Can this owner (nobody: `undefined`) be called now, live or revived? */
+  readonly isReachable: (owner: string | undefined) => boolean
+  /** Is the call behind this claim still under way? The claim of a dead process, or one without a call, is free (R2, C14). */
+  readonly isUnderWay: (claim: ClaimedSegment) => boolean
+  /** Segments (by their first generation) this caller has tried already. */
+  readonly tried: ReadonlySet<number>
+  /** Try a segment although the coordinator would still wait: somebody asked for it, or the process ends. */
+  readonly impatient: boolean
+}
+
+export type ClaimResult =
+  | { readonly status: 'claimed'; readonly segment: ClaimedSegment }
+  | { readonly status: 'clean' }
+  | { readonly status: 'busy' }
+  | { readonly status: 'waiting'; readonly until: number; readonly segment: Range }
+  | { readonly status: 'unowned'; readonly segment: Segment }
+  | { readonly status: 'parked'; readonly segment: ParkedSegment }
+
+const CRASHED = 'the process ended during its last allowed attempt'
+
+/** Claims the oldest available segment (C1, C2, C12), or says why there is none. */
+export function claimSegment(state: SessionState, request: ClaimRequest): Decision<ClaimResult> {
+  const { order } = request
+  const boundary = request.scope === 'boundary' ? (state.boundary ?? { reason: request.reason, through: 0 }) : undefined
+  const through = boundary?.through ?? state.generation
+  const reason = boundary?.reason ?? request.reason
+  const events: CoreEvent[] = []
+  const all = [...allSegments(state)]
+  const conclude = (result: ClaimResult): Decision<ClaimResult> =>
+    events.length === 0
+      ? answer(state, result)
+      : { state: finishBoundary({ ...state, ...splitTail(all, newestKept(state)) }), result, events }
+  let passedOver: ClaimResult | undefined
+
+  for (const [index, found] of all.entries()) {
+    if (found.from > through) break
+    let segment = found
+    if (segment.state === 'claimed') {
+      if (request.isUnderWay(segment)) return conclude({ status: 'busy' })
+      // Attempts are counted by the claim, so a segment that kills its process is set aside in the end.
+      if (segment.attempts >= request.attemptsAllowed) {
+        segment = park(segment, segment.error ?? CRASHED)
+        all[index] = segment
+        events.push(parked(segment, segment.error ?? CRASHED))
+      }
+    }
+    const blocking = obstacle(segment, request)
+    if (blocking !== undefined) {
+      if (blocking.status === 'waiting' || order === 'strict') return conclude(blocking)
+      if (blocking.status !== 'busy') passedOver ??= blocking
+      continue
+    }
+    if (request.tried.has(segment.from)) {
+      if (order === 'strict') return conclude({ status: 'waiting', until: request.at, segment })
+      continue
+    }
+    const claimed = seal(segment, state.token + 1, reason, request)
+    all[index] = claimed
+    events.push({ type: 'commit:started', ...describe(claimed) })
+    return {
+      state: { ...state, ...splitTail(all, newestKept(state)), token: claimed.token },
+      result: { status: 'claimed', segment: claimed },
+      events,
+    }
+  }
+  return conclude(passedOver ?? { status: 'clean' })
+}
+
+/** What keeps a segment from being claimed. A waiting one blocks its session; the others do in strict order only. */
+function obstacle(segment: Segment, request: ClaimRequest): ClaimResult | undefined {
+  switch (segment.state) {
+    case 'accepted':
+      return { status: 'busy' }
+    case 'parked':
+      return { status: 'parked', segment }
+    case 'waiting':
+      if (!request.impatient && segment.retryAt !== undefined && segment.retryAt > request.at) {
+        return { status: 'waiting', until: segment.retryAt, segment }
+      }
+      break
+    case 'open':
+    case 'claimed':
+      break
+    default:
+      segment satisfies never
+  }
+  const owner = segment.owner ?? request.adopter
+  return request.isReachable(owner) ? undefined : { status: 'unowned', segment }
+}
+
+function seal(segment: Segment, token: number, reason: CommitReason, request: ClaimRequest): ClaimedSegment {
+  const isOpen = segment.state === 'open'
+  return {
+    state: 'claimed',
+    from: segment.from,
+    to: segment.to,
+    owner: segment.owner ?? request.adopter,
+    since: segment.since,
+    span: segment.span,
+    gaps: segment.gaps,
+    key: isOpen ? request.key : segment.key,
+    attempts: (isOpen ? 0 : segment.attempts) + 1,
+    error: isOpen ? undefined : segment.error,
+    token,
+    instance: request.instance,
+    reason,
+    claimedAt: request.at,
+  }
+}
