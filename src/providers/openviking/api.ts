@@ -18,7 +18,6 @@ export type TaskState = 'open' | 'completed' | 'failed'
 export interface TaskView {
   readonly id: string
   readonly state: TaskState
-  readonly error: string | undefined
 }
 
 type Answered<T> = { readonly kind: 'ok'; readonly result: T } | Exclude<Outcome, { kind: 'ok' }>
@@ -156,45 +155,34 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 
 /** Decided on the status only: a result may be there while the task still runs. */
 function taskOf(value: Record<string, unknown>): TaskView | undefined {
-  const { task_id: id, status, error } = value
+  const { task_id: id, status } = value
   if (typeof id !== 'string' || typeof status !== 'string') return undefined
   const state = status === 'completed' ? 'completed' : status === 'failed' || status === 'cancelled' ? 'failed' : 'open'
-  return { id, state, error: typeof error === 'string' ? error : status === 'cancelled' ? 'cancelled' : undefined }
+  return { id, state }
 }
 
-/**
- * An outcome that ends an attempt. The server's words are kept unless the request carried message text: an answer may
- * quote what it refused.
- */
-export function failureOf(
-  operation: string,
-  outcome: Exclude<Outcome, { kind: 'ok' }>,
-  carriedText = false,
-): TidemarkError {
-  const { status, code, message, retryable } =
-    outcome.kind === 'failed'
-      ? outcome
-      : { status: undefined, code: describe(outcome), message: undefined, retryable: !isFinal(outcome) }
+/** An outcome that ends an attempt, told without the server's own words: they may quote what was sent. */
+export function failureOf(operation: string, outcome: Exclude<Outcome, { kind: 'ok' }>): TidemarkError {
   if (outcome.kind === 'failed' && outcome.aborted)
     return new TidemarkError('ABORTED', `OpenViking ${operation} was aborted before the server answered.`, {
       retryable: true,
     })
-  const words = message === undefined || message === '' || carriedText ? '' : `: ${oneLine(message)}`
+  const { code, status, where, retryable } = outcome.kind === 'failed' ? outcome : described(outcome)
+  const details = { operation, code, ...(status !== undefined && { status }), ...(where !== undefined && { where }) }
+  const shown = `${code}${status === undefined ? '' : ` (HTTP ${status})`}${where === undefined ? '' : ` at ${where}`}`
   const advice = retryable
-    ? 'It is kept and may be tried again.'
-    : 'Trying again will not help until this is changed; the work is kept.'
-  return new TidemarkError(
-    'PROVIDER_FAILED',
-    `OpenViking ${operation} failed with ${code}${status === undefined ? '' : ` (HTTP ${status})`}${words}. ${advice}`,
-    { retryable, details: { operation, code, ...(status !== undefined && { status }) } },
-  )
+    ? 'The work is kept and may be tried again.'
+    : 'The work is kept; trying again will not help before server or options are changed.'
+  return new TidemarkError('PROVIDER_FAILED', `OpenViking ${operation} failed with ${shown}. ${advice}`, {
+    retryable,
+    details,
+  })
 }
 
-const describe = (outcome: { readonly kind: string; readonly what?: string }): string =>
-  outcome.what === undefined ? outcome.kind.toUpperCase() : `${outcome.what.toUpperCase()}_NOT_FOUND`
-
 /** A route that is not there stays away; a session that is not there can be made again. */
-const isFinal = (outcome: Outcome): boolean => outcome.kind === 'missing' && outcome.what === 'route'
-
-/** Short, on one line, without control characters. */
-export const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ').slice(0, 200)
+function described(
+  outcome: Exclude<Outcome, { kind: 'ok' } | Failure>,
+): Pick<Failure, 'code' | 'retryable' | 'status' | 'where'> {
+  if (outcome.kind !== 'missing') return { code: outcome.kind.toUpperCase(), retryable: true }
+  return { code: `NOT_FOUND_${outcome.what.toUpperCase()}`, status: 404, retryable: outcome.what !== 'route' }
+}

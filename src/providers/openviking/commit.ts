@@ -137,7 +137,7 @@ export class SegmentCommit {
       return
     }
     if (outcome.kind === 'ok' || (await this.#addLanded(series, before + messages.length, outcome))) return
-    throw failureOf('add', outcome, true)
+    throw failureOf('add', outcome)
   }
 
   #addOnce(id: string, messages: readonly WireMessage[]): Promise<Outcome> {
@@ -213,7 +213,7 @@ export class SegmentCommit {
   ): Promise<CommitAnswer> {
     const carriers = carriersOf(tasks)
     const verdict = verdictOf(carriers)
-    if (verdict === 'failed') throw extractionFailed(carriers[0]?.error)
+    if (verdict === 'failed') throw extractionFailed(this.#sessionId(series), carriers[0]?.id)
     if (verdict === 'completed' && carriers.length === tasks.length) return { status: 'committed' }
     const ids = carriers.map((task) => task.id)
     return this.#accepted(this.#receipt(series, expected, ids, archiveName(Math.max(1, view.commits ?? 1))), true)

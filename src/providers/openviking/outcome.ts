@@ -15,7 +15,7 @@ export type Reply =
 /** What it means. Everything but `ok` is no proof that nothing happened. */
 export type Outcome =
   | { readonly kind: 'ok'; readonly result: unknown }
-  | { readonly kind: 'missing'; readonly what: 'session' | 'task' | 'archive' | 'route' }
+  | { readonly kind: 'missing'; readonly what: 'session' | 'task' | 'route' | 'other' }
   | { readonly kind: 'exists' }
   /** This session has a failed archive, and this (old) server will never commit it again. */
   | { readonly kind: 'blocked' }
@@ -30,8 +30,8 @@ export interface Failure {
   readonly aborted: boolean
   readonly status?: number
   readonly code: string
-  /** The server's own words, when they cannot contain what was sent. */
-  readonly message?: string
+  /** Which field was refused, or where a redirect led. Never the server's own words: they may quote what was sent. */
+  readonly where?: string
 }
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -50,8 +50,7 @@ export function judge(reply: Reply): Outcome {
     return { kind: 'failed', retryable: true, over: !reply.sent, aborted: reply.why === 'aborted', code }
   }
   if (reply.kind === 'redirect') {
-    const message = `redirected to ${reply.host}; if the server moved, change the endpoint`
-    return { ...failure('REDIRECT', reply.status, true), message }
+    return { ...failure('REDIRECT', reply.status, true), where: reply.host }
   }
   const { status, body } = reply
   if (!isRecord(body)) {
@@ -64,10 +63,10 @@ export function judge(reply: Reply): Outcome {
 
 function judgeError(status: number, error: unknown): Outcome {
   const { code, message, details } = isRecord(error) ? error : {}
-  const name = typeof code === 'string' ? code : `HTTP_${status}`
+  const name = typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : `HTTP_${status}`
   const said = typeof message === 'string' ? message : ''
   const more = isRecord(details) ? details : {}
-  if (name === 'NOT_FOUND' || status === 404) return judgeMissing(status, name, said, more)
+  if (name === 'NOT_FOUND' || status === 404) return { kind: 'missing', what: whatIsMissing(said, more) }
   if (name === 'ALREADY_EXISTS') return { kind: 'exists' }
   if (status === 405) return { kind: 'missing', what: 'route' }
   if (name === 'FAILED_PRECONDITION' && said.includes('failed archive')) return { kind: 'blocked' }
@@ -76,18 +75,22 @@ function judgeError(status: number, error: unknown): Outcome {
   return {
     ...failure(name, status, busy || PASSING.has(status)),
     over: code !== undefined || !GATEWAY.has(status),
-    message: said,
+    ...refusedField(more),
   }
 }
 
-/** Four shapes. A 404 of any other shape proves nothing: the server also makes one of an unforeseen exception. */
-function judgeMissing(status: number, code: string, said: string, details: Record<string, unknown>): Outcome {
-  if (details['type'] === 'session' || /^Session \S+ not found$|^Session not found: /.test(said))
-    return { kind: 'missing', what: 'session' }
-  if (details['type'] === 'task' || said.startsWith('Task not found')) return { kind: 'missing', what: 'task' }
-  if (details['type'] === 'archive' || /^Archive \S+ not found$/.test(said)) return { kind: 'missing', what: 'archive' }
-  if (said === 'Not Found' && Object.keys(details).length === 0) return { kind: 'missing', what: 'route' }
-  return { ...failure(code, status, true), message: said }
+/** Four shapes. Any other 404 proves nothing: the server also makes one of an exception it did not foresee. */
+function whatIsMissing(said: string, details: Record<string, unknown>): 'session' | 'task' | 'route' | 'other' {
+  if (details['type'] === 'session' || /^Session \S+ not found$|^Session not found: /.test(said)) return 'session'
+  if (details['type'] === 'task' || said.startsWith('Task not found')) return 'task'
+  return said === 'Not Found' && Object.keys(details).length === 0 ? 'route' : 'other'
+}
+
+function refusedField(details: Record<string, unknown>): { where?: string } {
+  const errors: unknown = details['validation_errors']
+  const first: unknown = Array.isArray(errors) ? errors[0] : undefined
+  const loc = isRecord(first) ? first['loc'] : undefined
+  return typeof loc === 'string' && /^[\w.-]{1,100}$/.test(loc) ? { where: loc } : {}
 }
 
 const failure = (code: string, status: number, retryable: boolean): Failure => ({

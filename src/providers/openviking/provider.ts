@@ -68,7 +68,7 @@ export class OpenVikingProvider {
     const outcome = await this.#bounded(options.signal, (signal) =>
       this.#api.search({ query, limit, providerSession }, signal),
     )
-    if (outcome.kind !== 'ok') throw failureOf('search', outcome, true)
+    if (outcome.kind !== 'ok') throw failureOf('search', outcome)
     return formatRecalled(outcome.result, limit)
   }
 

@@ -1,6 +1,6 @@
 import { TidemarkError } from '../../base/errors.js'
 import type { SettleAnswer } from '../../coordinator/agent.js'
-import { failureOf, oneLine, type OpenVikingApi, type TaskView } from './api.js'
+import { failureOf, type OpenVikingApi, type TaskView } from './api.js'
 import { archiveName, verdictOf } from './plan.js'
 import type { Receipt } from './receipt.js'
 
@@ -25,7 +25,7 @@ export async function lookUp(api: OpenVikingApi, receipt: Receipt, signal: Abort
     case 'open':
       return { status: 'pending' }
     case 'failed':
-      return { status: 'failed', error: extractionFailed(tasks.find((task) => task.error !== undefined)?.error) }
+      return { status: 'failed', error: extractionFailed(receipt.session, tasks[0]?.id) }
     case 'unlisted':
       return verifyByArchive(api, receipt, signal)
     case 'mixed':
@@ -44,7 +44,8 @@ async function verifyByArchive(api: OpenVikingApi, receipt: Receipt, signal: Abo
   if (context.kind !== 'ok') throw unknown(receipt, 'and neither its archive nor its session can be read')
   const { messages, archives, failed } = context.result
   if (messages > 0) return { status: 'pending' }
-  if (archives > 0 && failed === archives) return { status: 'failed', error: extractionFailed(undefined) }
+  if (archives > 0 && failed === archives)
+    return { status: 'failed', error: extractionFailed(receipt.session, receipt.tasks[0]) }
   throw unknown(receipt, 'and its archive is neither finished nor failed')
 }
 
@@ -58,15 +59,16 @@ async function countArchived(api: OpenVikingApi, receipt: Receipt, signal: Abort
     else if (archive.kind !== 'missing') throw failureOf('archive', archive)
   }
   if (done >= receipt.messages) return { status: 'committed' }
-  return { status: 'failed', error: extractionFailed(`only ${done} of ${receipt.messages} messages were extracted`) }
+  return { status: 'failed', error: extractionFailed(receipt.session, receipt.tasks[0]) }
 }
 
-export function extractionFailed(reason: string | undefined): TidemarkError {
-  const why = reason === undefined ? '' : `: ${oneLine(reason)}`
+/** Why it failed is for the server to tell: its words may quote the conversation. */
+export function extractionFailed(providerSession: string, task: string | undefined): TidemarkError {
+  const where = task === undefined ? '' : ` GET /api/v1/tasks/${task} says why.`
   return new TidemarkError(
     'SETTLE_FAILED',
-    `OpenViking accepted the segment and then failed to extract it${why}. It goes to a fresh provider session.`,
-    { retryable: true },
+    `OpenViking accepted the segment and failed to extract it; it goes to a fresh provider session.${where}`,
+    { retryable: true, details: { providerSession, ...(task !== undefined && { task }) } },
   )
 }
 
