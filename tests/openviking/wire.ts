@@ -1,5 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { startOpenVikingDouble } from '../support/openviking-double.js'
+import { until } from './until.js'
+
+export { until }
 
 type DoubleOptions = Parameters<typeof startOpenVikingDouble>[0]
 export type Double = Awaited<ReturnType<typeof startOpenVikingDouble>>
@@ -44,15 +47,6 @@ export const post = (double: Double, path: string, body?: unknown, headers?: Rec
 
 export const read = (double: Double, path: string, headers?: Record<string, string>) =>
   request(double, 'GET', `/api/v1${path}`, undefined, headers)
-
-/** A bounded wait for something the double does behind the answer. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`Waited 20 s in vain until ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 2))
-  }
-}
 
 export const taskEnds = (double: Double, taskId: string, status: string): Promise<void> =>
   until(`task ${taskId} is ${status}`, async () =>

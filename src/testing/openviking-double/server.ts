@@ -65,8 +65,7 @@ export class DoubleServer {
         response.destroy()
         if (life === this.#life) await this.restart(false)
       } else {
-        const failure = error instanceof WireError ? error : internalError()
-        send(request, response, failure.toAnswer(), performance.now() - started)
+        send(request, response, internalError().toAnswer(), performance.now() - started)
       }
     }
   }
@@ -99,7 +98,17 @@ export class DoubleServer {
     }
   }
 
+  /** A refusal is an answer like any other: faults behind the door meet it as well. */
   async #apply(request: IncomingMessage, url: URL, text: string, fault: Fault, alive: () => boolean): Promise<Answer> {
+    try {
+      return await this.#route(request, url, text, fault, alive)
+    } catch (error) {
+      if (error instanceof WireError) return error.toAnswer()
+      throw error
+    }
+  }
+
+  async #route(request: IncomingMessage, url: URL, text: string, fault: Fault, alive: () => boolean): Promise<Answer> {
     if (url.pathname === '/health') return this.#health(request)
     if (url.pathname === '/ready') return this.#ready()
     const requestId = request.headers['x-request-id']
@@ -107,7 +116,7 @@ export class DoubleServer {
       throw invalid('header.X-Request-ID', 'Invalid request id')
     const { route, params } = matchRoute(request.method ?? 'GET', url.pathname)
     const who = identify(this.#world, request.headers, route.rootAllowed === true)
-    return route.handler({
+    return await route.handler({
       world: this.#world,
       phase2: this.#phase2,
       who,
