@@ -1,6 +1,7 @@
 import { describe, it } from 'vitest'
 import { profiles } from '../../src/testing/openviking-double/profile.js'
 import { makeProvider, makeTurns, once, play } from './driver.js'
+import { finish, mark, openLifecycle } from './through-lifecycle.js'
 import { startDouble, until, type Double } from './wire.js'
 
 /** Opened when everything else is over: the request then lands as late as it can. */
@@ -75,36 +76,28 @@ function pendingAndForgotten(controls: Double['controls']): () => void {
   return () => controls.releasePhase2()
 }
 
-describe.concurrent('fault matrix, new server', () => {
+describe.concurrent('fault matrix, new server, through the coordinator', () => {
   for (const [scene, { op, provoke }] of Object.entries(scenes)) {
     for (const [fault, plan] of Object.entries(faults)) {
       it(`${scene} × ${fault}: every turn is extracted exactly once`, async ({ expect, onTestFinished: atEnd }) => {
         const double = await startDouble({ authMode: 'trusted' }, atEnd)
-        const provider = makeProvider(
-          double,
-          {
-            apiKey: double.controls.keys.root,
-            account: 'acme',
-            user: 'ada',
-            readTimeoutMs: 250,
-            writeTimeoutMs: 250,
-          },
-          atEnd,
-        )
+        const identity = { apiKey: double.controls.keys.root, account: 'acme', user: 'ada' }
+        const provider = makeProvider(double, { ...identity, readTimeoutMs: 250, writeTimeoutMs: 250 }, atEnd)
+        const lifecycle = await openLifecycle({}, atEnd)
         const turns = makeTurns(3)
-        const goOn = provoke?.(double)
         const late: Gate[] = []
+        const goOn = provoke?.(double)
         const next = plan(double, op, late)
-        const played = await play(provider.agent('s'), turns, {
-          between: () => {
-            next?.()
-            goOn?.()
-          },
-        })
+        lifecycle.on('commit:failed', () => next?.())
+        await mark(lifecycle, provider, turns)
+        lifecycle.switchSession('s', 'next')
+        await until('the fault has happened', () => double.controls.pendingFaults() === 0)
+        goOn?.()
+        const snapshot = await finish(lifecycle, 's')
+        next?.()
         for (const gate of late) gate.release()
-        expect(double.controls.pendingFaults(), 'the planned fault happened').toBe(0)
         await quiet(double)
-        expect(played.outcome, String(played.errors.at(-1))).toBe('committed')
+        expect(snapshot).toMatchObject({ watermark: 3, segments: [] })
         expect(double.stats.extracted).toEqual(once(turns))
       })
     }
