@@ -95,7 +95,7 @@ describe.concurrent('fault matrix, new server, through the coordinator', () => {
         goOn?.()
         const snapshot = await finish(lifecycle, 's')
         next?.()
-        for (const gate of late) gate.release()
+        await openAll(late)
         await quiet(double)
         expect(snapshot).toMatchObject({ watermark: 3, segments: [] })
         expect(double.stats.extracted).toEqual(once(turns))
@@ -117,7 +117,7 @@ describe.concurrent('fault matrix, old servers', () => {
           const late: Gate[] = []
           const next = plan(double, op === 'batch' && !profiles[profile].batch ? 'add' : op, late)
           const played = await play(provider.agent('s'), turns, { between: () => next?.() })
-          for (const gate of late) gate.release()
+          await openAll(late)
           expect(double.controls.pendingFaults(), 'the planned fault happened').toBe(0)
           await quiet(double)
           const counts = Object.values(double.stats.extracted)
@@ -131,6 +131,14 @@ describe.concurrent('fault matrix, old servers', () => {
     }
   }
 })
+
+/** The last requests land now. */
+async function openAll(gates: readonly Gate[]): Promise<void> {
+  for (const gate of gates) {
+    gate.release()
+    await gate.passed
+  }
+}
 
 /** Nothing is under way on the server any more, except what a restart left running for ever. */
 async function quiet(double: Double): Promise<void> {

@@ -32,6 +32,21 @@ describe('what the adapter answers', () => {
     await expect(unknown).rejects.toMatchObject({ code: 'PROVIDER_FAILED', retryable: true })
   })
 
+  it.each([
+    { status: 'skipped', reason: 'no_messages', task_id: null, archived: false },
+    { status: 'accepted', task_id: null, archived: false },
+  ])(
+    'point 9: a commit that found nothing ($status) is no success: it is looked into and tried again',
+    async (result) => {
+      const double = await startDouble()
+      double.controls.answerNext('commit', { status: 200, body: { status: 'ok', result } })
+      const turns = makeTurns(1)
+      const played = await play(makeProvider(double).agent('s'), turns)
+      expect(played).toMatchObject({ outcome: 'committed', attempts: 2 })
+      expect(double.stats.extracted).toEqual(once(turns))
+    },
+  )
+
   it("point 1: cleanWhen 'accepted' is content with a durable acceptance, never with HTTP 200", async () => {
     const double = await startDouble()
     double.controls.holdPhase2()
@@ -110,7 +125,9 @@ describe('what the adapter answers', () => {
     ).catch((error: unknown) => error)
     await gate.reached
     const second = play(provider.agent('s'), turns, { key: 'k' })
-    expect(double.stats.requests).toEqual({ get: 1, create: 1, batch: 1 })
+    // Time enough for a request of the second attempt to arrive, if it sent one.
+    for (let times = 0; times < 3; times += 1) await fetch(`${double.url}/ready`)
+    expect(double.stats.requests).toEqual({ get: 1, create: 1, batch: 1, ready: 3 })
     abandoned.abort()
     expect(await first).toMatchObject({ code: 'ABORTED' })
     expect(await second).toMatchObject({ outcome: 'committed' })
@@ -311,6 +328,33 @@ describe('sessions on the server', () => {
     expect(double.controls.sessions()).toHaveLength(1)
     gate.release()
     await until('the late add has landed', () => double.controls.sessions().length === 2)
+    expect(double.stats.extracted).toEqual(once(turns))
+  })
+
+  it('a commit that may still land is sent again into the same session, where only one can count', async () => {
+    const double = await startDouble()
+    const turns = makeTurns(1)
+    const late = double.controls.gate('commit', 'before')
+    const played = await play(makeProvider(double, { writeTimeoutMs: 250 }).agent('s'), turns)
+    expect(played).toMatchObject({ outcome: 'committed', attempts: 2 })
+    late.release()
+    await late.passed
+    await until('no task waits', () => double.controls.tasks().every((task) => /ed$/.test(task.status)))
+    expect(double.stats.requests).toMatchObject({ create: 1, batch: 1, commit: 2 })
+    expect(double.stats.extracted).toEqual(once(turns))
+  })
+
+  it('a late add that lands between the next add and its commit is in a session that is never committed', async () => {
+    const double = await startDouble()
+    const turns = makeTurns(1)
+    const late = double.controls.gate('batch', 'before')
+    const commit = double.controls.gate('commit', 'before')
+    const played = play(makeProvider(double, { writeTimeoutMs: 250 }).agent('s'), turns)
+    await commit.reached
+    late.release()
+    await until('the late add has landed', () => double.controls.sessions().every((session) => session.live === 2))
+    commit.release()
+    expect(await played).toMatchObject({ outcome: 'committed' })
     expect(double.stats.extracted).toEqual(once(turns))
   })
 

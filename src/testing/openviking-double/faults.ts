@@ -7,11 +7,14 @@ export interface Gate {
   /** Resolves when a request has arrived there. */
   readonly reached: Promise<void>
   release(): void
+  /** Resolves when that request is over: applied, or lost with its server. */
+  readonly passed: Promise<void>
 }
 
 interface Hold {
   readonly arrive: () => void
   readonly opened: Promise<void>
+  readonly leave: () => void
 }
 
 /** What happens to one request: before it is applied, while, and after. */
@@ -41,11 +44,16 @@ export class FaultPlan {
   }
 
   gate(op: Operation, at: 'before' | 'after'): Gate {
-    let arrive = (): void => undefined
-    let release = (): void => undefined
-    const reached = new Promise<void>((resolve) => (arrive = resolve))
-    const opened = new Promise<void>((resolve) => (release = resolve))
-    this.add(op, { hold: { at, hold: { arrive, opened } } })
-    return { reached, release: () => release() }
+    const [reached, arrive] = signal()
+    const [opened, release] = signal()
+    const [passed, leave] = signal()
+    this.add(op, { hold: { at, hold: { arrive, opened, leave } } })
+    return { reached, release, passed }
   }
+}
+
+function signal(): [Promise<void>, () => void] {
+  let give = (): void => undefined
+  const given = new Promise<void>((resolve) => (give = resolve))
+  return [given, () => give()]
 }

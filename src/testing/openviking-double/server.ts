@@ -76,12 +76,20 @@ export class DoubleServer {
     const text = await readBody(request)
     const op = this.#operationOf(request.method ?? 'GET', url.pathname)
     this.#world.stats.requests[op] = (this.#world.stats.requests[op] ?? 0) + 1
-    const fault = op === 'unknown' ? {} : this.#faults.take(op)
+    const fault: Fault = op === 'unknown' ? {} : this.#faults.take(op)
+    try {
+      return await this.#withFault(fault, alive, () => this.#apply(request, url, text, fault, alive))
+    } finally {
+      fault.hold?.hold.leave()
+    }
+  }
+
+  async #withFault(fault: Fault, alive: () => boolean, apply: () => Promise<Answer>): Promise<Answer | undefined> {
     if (fault.drop === 'before') return undefined
     await pause(fault, 'before')
     if (!alive()) return undefined
     if (fault.answer?.at === 'before') return fault.answer.answer
-    const answer = await this.#apply(request, url, text, fault, alive)
+    const answer = await apply()
     await pause(fault, 'after')
     if (fault.drop === 'after' || !alive()) return undefined
     return fault.answer?.at === 'after' ? fault.answer.answer : answer
