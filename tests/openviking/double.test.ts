@@ -148,7 +148,8 @@ describe('the OpenViking double: sessions and messages', () => {
   it('row 10: append and commit share one lock, and a busy one is 409 path_busy', async () => {
     const double = await startDouble()
     await post(double, '/sessions/s/messages', say('x'))
-    double.controls.setLockWait(5)
+    expect(double.controls.lockWaitMs).toBe(30_000)
+    double.controls.lockWaitMs = 5
     const release = await double.controls.holdLock('s')
     for (const path of ['/sessions/s/messages', '/sessions/s/commit']) {
       const busy = await post(double, path, say('y'))

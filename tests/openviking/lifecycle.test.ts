@@ -153,7 +153,7 @@ describe('OpenViking behind the coordinator', () => {
     await mark(lifecycle, provider, makeTurns(2))
     lifecycle.switchSession('s', 'next')
     await finish(lifecycle, 's')
-    double.controls.answerNext('create', quoting(400, 'INVALID_ARGUMENT'))
+    double.controls.answerNext('create', quoting(403, 'PERMISSION_DENIED'))
     await mark(lifecycle, provider, makeTurns(1, 'parked'))
     const outcome = await lifecycle.commit('parked')
     expect(outcome.status).toBe('parked')

@@ -228,9 +228,9 @@ describe('what the adapter answers', () => {
   })
 
   it.each([
-    ['create', 400, 'INVALID_ARGUMENT'],
+    ['create', 403, 'PERMISSION_DENIED'],
     ['get', 401, 'UNAUTHENTICATED'],
-    ['batch', 403, 'PERMISSION_DENIED'],
+    ['batch', 400, 'INVALID_ARGUMENT'],
     ['commit', 412, 'FAILED_PRECONDITION'],
   ] as const)('point 7: %s refused with %i is parked at once, with the work kept', async (op, status, code) => {
     const double = await startDouble()
@@ -281,6 +281,27 @@ describe('what the adapter answers', () => {
     const turns = makeTurns(1)
     expect(await play(makeProvider(double).agent('s'), turns)).toMatchObject({ outcome: 'committed', attempts: 1 })
     expect(double.stats.requests).toMatchObject({ create: 2, batch: 2 })
+  })
+
+  it('point 9: a server that does not take a commit policy gets the session without one', async () => {
+    const double = await startDouble()
+    const refused = { code: 'INVALID_ARGUMENT', message: 'Extra inputs are not permitted' }
+    double.controls.answerNext('create', { status: 400, body: { status: 'error', error: refused } })
+    expect(await play(makeProvider(double).agent('s'), makeTurns(1))).toMatchObject({
+      outcome: 'committed',
+      attempts: 1,
+    })
+    expect(double.stats.requests).toMatchObject({ create: 2 })
+  })
+
+  it('point 9: a server that names sessions itself is asked for one once, and what it made is deleted', async () => {
+    const double = await startDouble({ profile: '0.2.8' })
+    const provider = makeProvider(double)
+    await play(provider.agent('s'), makeTurns(1))
+    await play(provider.agent('s'), makeTurns(1, 's', 2))
+    expect(double.stats.requests).toMatchObject({ create: 1, delete: 1 })
+    expect(double.controls.sessions()).toHaveLength(2)
+    expect(double.stats.extracted).toEqual(once(makeTurns(2)))
   })
 
   it.each(['0.4.16', '0.4.6', '0.3.4', '0.2.8'] as const)(

@@ -52,7 +52,11 @@ export class OpenVikingApi {
 
   /** Answers the id that came out: servers before v0.3 choose one themselves. No auto commit: boundaries are ours. */
   async createSession(id: string, signal: AbortSignal): Promise<Answered<string>> {
-    const outcome = await this.#write('/api/v1/sessions', { session_id: id, auto_commit_policy: null }, signal)
+    const wanted = { session_id: id, auto_commit_policy: null }
+    let outcome = await this.#write('/api/v1/sessions', wanted, signal)
+    // A server that does not know the policy has no auto commit either.
+    if (outcome.kind === 'failed' && outcome.status === 400)
+      outcome = await this.#write('/api/v1/sessions', { session_id: id }, signal)
     return map(outcome, (result) => (typeof result['session_id'] === 'string' ? result['session_id'] : undefined))
   }
 

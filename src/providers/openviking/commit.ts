@@ -103,12 +103,15 @@ export class SegmentCommit {
 
   /** Also for servers that would create it on add: only here can auto commit be turned off, and v0.2.14–v0.3.4 need it. */
   async #create(series: number): Promise<void> {
+    if (!this.#memo.namesWork) return
     const id = this.#sessionId(series)
     const outcome = await this.#api.createSession(id, this.#signal)
     if (outcome.kind === 'exists') return
     if (outcome.kind !== 'ok') throw failureOf('create', outcome)
-    // Before v0.3 the server names sessions itself, and adding creates; what it just made is of no use.
-    if (outcome.result !== id) await this.#api.deleteSession(outcome.result, this.#signal)
+    if (outcome.result === id) return
+    // An old server names sessions itself, and adding creates; what it just made is of no use.
+    this.#memo.namesWork = false
+    await this.#api.deleteSession(outcome.result, this.#signal)
   }
 
   async #fill(series: number, have: number): Promise<CommitAnswer> {
@@ -251,6 +254,8 @@ export class Memo {
   static readonly #LIMIT = 1000
   /** False once the server turned out to have no batch route (before v0.3.20). */
   batchesWork = true
+  /** False once the server gave a session another name than it was asked for (v0.2.x). */
+  namesWork = true
   readonly #quiet = new Map<string, number>()
 
   /** Every request into this session is over, so what it holds is final and may be added to. */

@@ -45,8 +45,8 @@ export interface OpenVikingControls {
   extractNothing(): void
   /** Takes the lock of a session; the result gives it back. */
   holdLock(sessionId: string): Promise<() => void>
-  /** How long append and commit wait for that lock. */
-  setLockWait(ms: number): void
+  /** How long append and commit wait for that lock. @default 30_000 */
+  lockWaitMs: number
   /** 500 for the next request of that kind: not applied, applied, or in the middle of Phase 1. */
   failNext(op: Operation, at: 'before' | 'after' | Phase1Fault): void
   /** Another answer for the next request of that kind, which is applied or not. */
@@ -118,7 +118,12 @@ function makeControls(world: World, phase2: Phase2, faults: FaultPlan, server: D
       if (release === undefined) throw new Error(`holdLock: ${sessionId} stayed busy`)
       return release
     },
-    setLockWait: (ms) => (world.locks.waitMs = ms),
+    get lockWaitMs() {
+      return world.locks.waitMs
+    },
+    set lockWaitMs(ms) {
+      world.locks.waitMs = ms
+    },
     failNext(op, at) {
       if (at === 'before' || at === 'after') faults.add(op, { answer: { at, answer: internalError().toAnswer() } })
       else faults.add(op, { phase1: at })
