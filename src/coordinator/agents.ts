@@ -62,6 +62,12 @@ export class Agents {
     return handle
   }
 
+  /** Its handle, unless it was never seen or is closed. */
+  known(agent: MemoryAgent): readonly AgentHandle[] {
+    const handle = this.#handles.get(agent)
+    return handle === undefined ? NOBODY : [handle]
+  }
+
   /** Makes it the current agent (L2). Who was it before may own work, and is kept until that is known. */
   register(sessionId: string, handle: AgentHandle): boolean {
     const live = this.#live.get(sessionId)
@@ -93,6 +99,13 @@ export class Agents {
     if (live?.current === handle || live?.owners.includes(handle) === true) return
     const owners = (live?.owners ?? NOBODY).filter((owner) => owner.id !== handle.id)
     this.#set(sessionId, { current: live?.current, moved: live?.moved, owners: [...owners, handle] })
+  }
+
+  /** An agent has recorded a turn: it owns work now, even if another one has taken its place meanwhile (L3). */
+  noteOwner(sessionId: string, handle: AgentHandle, state: SessionState): void {
+    if (this.#live.get(sessionId) === handle.alone) return
+    this.keep(sessionId, handle)
+    this.prune(sessionId, state)
   }
 
   current(sessionId: string): AgentHandle | undefined {
