@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
 import { profiles } from '../../src/testing/openviking-double/profile.js'
+import { freshLedger } from '../support/ledgers.js'
 import { makeProvider, makeTurns, once, play } from './driver.js'
 import { finish, mark, openLifecycle } from './through-lifecycle.js'
 import { startDouble, until, type Double } from './wire.js'
@@ -83,7 +84,8 @@ describe.concurrent('fault matrix, new server, through the coordinator', () => {
         const double = await startDouble({ authMode: 'trusted' }, atEnd)
         const identity = { apiKey: double.controls.keys.root, account: 'acme', user: 'ada' }
         const provider = makeProvider(double, { ...identity, readTimeoutMs: 250, writeTimeoutMs: 250 }, atEnd)
-        const lifecycle = await openLifecycle({}, atEnd)
+        // The client lives on here, so memory will do; TIDEMARK_TEST_LEDGER=sqlite takes the file instead.
+        const lifecycle = await openLifecycle({ ledger: freshLedger() }, atEnd)
         const turns = makeTurns(3)
         const late: Gate[] = []
         const goOn = provoke?.(double)

@@ -1,6 +1,9 @@
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import type { EventName } from '../../src/index.js'
+import { temporaryDirectory } from '../support/ledgers.js'
 import { makeProvider, makeTurns, once } from './driver.js'
 import { finish, mark, openLifecycle } from './through-lifecycle.js'
 import { startDouble, taskEnds, until } from './wire.js'
@@ -97,6 +100,29 @@ describe('OpenViking behind the coordinator', () => {
     await double.controls.restart({ graceful: true })
     double.controls.releasePhase2()
     expect(await finish(lifecycle, 's')).toMatchObject({ watermark: 2 })
+    expect(double.stats.extracted).toEqual(once(makeTurns(2)))
+  })
+
+  it('a receipt outlives the process: the next one settles it, and repairs it when it failed', async () => {
+    const double = await startDouble()
+    double.controls.holdPhase2()
+    const path = join(temporaryDirectory(), 'ledger.db')
+    const first = await openLifecycle({ ledger: sqliteLedger({ path }) })
+    const before = makeProvider(double)
+    await mark(first, before, makeTurns(2))
+    expect(await first.commit('s')).toMatchObject({ status: 'accepted' })
+    await first.close()
+    await before.close()
+    const { id } = double.controls.tasks()[0]!
+    await taskEnds(double, id, 'running')
+    double.controls.releasePhase2(id, { failed: 'model gone' })
+    double.controls.releasePhase2()
+    const provider = makeProvider(double)
+    const second = await openLifecycle({
+      ledger: sqliteLedger({ path }),
+      revive: ({ sessionId }) => provider.agent(sessionId),
+    })
+    expect(await finish(second, 's')).toMatchObject({ watermark: 2, segments: [] })
     expect(double.stats.extracted).toEqual(once(makeTurns(2)))
   })
 

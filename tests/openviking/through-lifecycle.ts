@@ -1,16 +1,19 @@
+import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { MemoryLifecycle, memoryLedger, type LifecycleOptions, type SessionSnapshot } from '../../src/index.js'
+import { MemoryLifecycle, type LifecycleOptions, type SessionSnapshot } from '../../src/index.js'
+import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
 import type { OpenVikingProvider } from '../../src/providers/openviking/index.js'
 import type { CompletedTurn } from '../../src/coordinator/agent.js'
+import { temporaryDirectory } from '../support/ledgers.js'
 import { until, type AtEnd } from './wire.js'
 
-/** A coordinator in a hurry: the retry policy of production with short delays. */
+/** A coordinator in a hurry, on the SQLite ledger: the retry policy of production with short delays. */
 export async function openLifecycle(
   options: LifecycleOptions = {},
   atEnd: AtEnd = onTestFinished,
 ): Promise<MemoryLifecycle> {
   const lifecycle = await MemoryLifecycle.open({
-    ledger: memoryLedger(),
+    ledger: sqliteLedger({ path: join(temporaryDirectory(), 'ledger.db') }),
     retry: { attempts: 8, minDelayMs: 1, maxDelayMs: 4 },
     settleTimeoutMs: 20_000,
     ...options,

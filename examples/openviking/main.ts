@@ -1,8 +1,8 @@
 /**
  * A conversation that is committed to OpenViking, fails to be extracted, is repaired, and is recalled.
  *
- *   npx tsx examples/openviking/index.ts                       against the double, without a network
- *   OPENVIKING_URL=http://127.0.0.1:1933 npx tsx examples/openviking/index.ts
+ *   npx tsx examples/openviking/main.ts                       against the double, without a network
+ *   OPENVIKING_URL=http://127.0.0.1:1933 npx tsx examples/openviking/main.ts
  */
 import { MemoryLifecycle } from 'tidemark'
 import { OpenVikingProvider } from 'tidemark/openviking'
