@@ -227,6 +227,15 @@ describe('what the adapter answers', () => {
     expect(await agent.settleMemoryCommit!(receipt, commit)).toEqual({ status: 'pending' })
   })
 
+  it('a task that completed without a memory is completed: what a model makes of a turn is its own affair', async () => {
+    const double = await startDouble()
+    double.controls.extractNothing()
+    expect(await play(makeProvider(double).agent('s'), makeTurns(1))).toMatchObject({
+      outcome: 'committed',
+      attempts: 1,
+    })
+  })
+
   it.each([
     ['create', 403, 'PERMISSION_DENIED'],
     ['get', 401, 'UNAUTHENTICATED'],

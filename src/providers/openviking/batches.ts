@@ -36,3 +36,8 @@ export async function countMessages(commit: MemoryCommit, peer: string | undefin
   for await (const turn of commit.turns()) count += translateTurn(turn, peer).length
   return count
 }
+
+export async function hasMessages(commit: MemoryCommit, peer: string | undefined): Promise<boolean> {
+  for await (const turn of commit.turns()) if (translateTurn(turn, peer).length > 0) return true
+  return false
+}

@@ -1,7 +1,8 @@
 import { TidemarkError } from '../../base/errors.js'
 import type { CommitAnswer, MemoryCommit } from '../../coordinator/agent.js'
 import { failureOf, type OpenVikingApi, type SessionView, type TaskView } from './api.js'
-import { batchesOf, countMessages } from './batches.js'
+import { batchesOf, countMessages, hasMessages } from './batches.js'
+import type { Memo } from './memo.js'
 import type { WireMessage } from './messages.js'
 import { providerSessionId } from './naming.js'
 import type { Settings } from './options.js'
@@ -56,7 +57,7 @@ export class SegmentCommit {
     const expected = await countMessages(this.#commit, this.#settings.peer)
     const tasks = await this.#listTasks(series)
     const found = assess(view, expected, tasks)
-    this.#log('debug', { series, found }, 'found an earlier attempt')
+    this.#log({ series, found }, 'found an earlier attempt')
     switch (found) {
       case 'landed':
         // Failed for good: nothing more can come out of that session.
@@ -93,8 +94,8 @@ export class SegmentCommit {
         `OpenViking has ${MAX_SERIES} unfinished sessions for one segment. Look at the server before you retry it.`,
         { retryable: false },
       )
-    const first = await batchesOf(this.#commit, this.#settings.peer, 0).next()
-    if (first.done === true) return { status: 'nothing' }
+    if (!(await hasMessages(this.#commit, this.#settings.peer))) return { status: 'nothing' }
+    this.#log({ series }, 'begins a provider session')
     // Nothing was sent into it yet: if only its creation is in doubt, the next attempt may use it.
     this.#memo.setQuiet(this.#commit.idempotencyKey, series)
     await this.#create(series)
@@ -243,33 +244,8 @@ export class SegmentCommit {
     return outcome.result
   }
 
-  #log(level: 'debug' | 'warn', fields: object, message: string): void {
+  #log(fields: object, message: string): void {
     const { sessionId, from, to, attempt } = this.#commit
-    this.#settings.logger[level]({ provider: 'openviking', sessionId, from, to, attempt, ...fields }, message)
-  }
-}
-
-/** What a process remembers between attempts; forgetting it costs a session on the server, never a turn. */
-export class Memo {
-  static readonly #LIMIT = 1000
-  /** False once the server turned out to have no batch route (before v0.3.20). */
-  batchesWork = true
-  /** False once the server gave a session another name than it was asked for (v0.2.x). */
-  namesWork = true
-  readonly #quiet = new Map<string, number>()
-
-  /** Every request into this session is over, so what it holds is final and may be added to. */
-  setQuiet(key: string, series: number): void {
-    this.#quiet.set(key, series)
-    const [oldest] = this.#quiet.keys()
-    if (this.#quiet.size > Memo.#LIMIT && oldest !== undefined) this.#quiet.delete(oldest)
-  }
-
-  setBusy(key: string): void {
-    this.#quiet.delete(key)
-  }
-
-  isQuiet(key: string, series: number): boolean {
-    return this.#quiet.get(key) === series
+    this.#settings.logger.debug({ provider: 'openviking', sessionId, from, to, attempt, ...fields }, message)
   }
 }
