@@ -60,8 +60,9 @@ async function scene(changes: Partial<ShutdownOptions> = {}): Promise<Scene> {
 const hang = (): Promise<never> => new Promise(() => undefined)
 
 test('everything is closed in one order, what is durable first', async () => {
-  const { calls, options } = await scene()
+  const { calls, options, clock } = await scene()
   const report = await install(options).shutdown()
+  expect(clock.pending).toBe(0)
   expect(calls).toEqual([
     'stop accepting',
     'stop the checkpointers',
