@@ -191,4 +191,32 @@ describe('past the pool', () => {
     await pool.close()
     expect(agent.closes).toBe(1)
   })
+
+  test.each(['idle', 'serving'])(
+    'B7: an eviction of a session that is rotated (%s) closes its agent under the new id',
+    async (when) => {
+      const { pool, created, lifecycle } = await openPool()
+      const [begun, end] = [latch(), latch()]
+      const turn = pool.use('old', async (agent) => {
+        await lifecycle.markTurnCompleted('old', { agent })
+        begun.open()
+        if (when === 'serving') await end.opened
+      })
+      await begun.opened
+      if (when === 'idle') await turn
+      const agent = created.get('old')![0]!
+      const slow = gate()
+      agent.script.push(slow.step)
+      const evicted = pool.evict('old')
+      if (when === 'idle') await slow.entered
+      await lifecycle.rotate('old', 'new')
+      end.open()
+      await turn
+      slow.open()
+      await evicted
+      await settle()
+      expect([agent.closes, pool.size, pool.evicting]).toEqual([1, 0, 0])
+      expect(agent.seen).toHaveLength(1)
+    },
+  )
 })
