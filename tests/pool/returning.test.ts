@@ -1,17 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { gate, type ScriptedAgent, scriptedAgent, steps } from '../../src/testing/index.js'
 import { settle } from '../support/lifecycle.js'
-import { CLEAN, latch, openPool } from './support.js'
+import { CLEAN, latch, openPool, pushOut } from './support.js'
 
 describe('a session that comes back', () => {
   test('gets its agent back while it is being flushed, without waiting for the provider', async () => {
-    const { pool, turn, created, lifecycle } = await openPool({ max: 1 })
-    await turn('s')
-    const agent = created.get('s')![0]!
-    const slow = gate()
-    agent.script.push(slow.step)
-    await turn('other')
-    await slow.entered
+    const opened = await openPool({ max: 1 })
+    const { pool, created, lifecycle } = opened
+    const { agent, slow } = await pushOut(opened, 's')
     expect(pool.evicting).toBe(1)
     expect(await pool.use('s', (served) => served)).toBe(agent)
     slow.open()
@@ -120,13 +116,9 @@ describe('past the pool', () => {
   })
 
   test('an agent that was replaced during its eviction is not handed out again', async () => {
-    const { pool, turn, created, lifecycle } = await openPool({ max: 1 })
-    await turn('s')
-    const old = created.get('s')![0]!
-    const slow = gate()
-    old.script.push(slow.step)
-    await turn('other')
-    await slow.entered
+    const opened = await openPool({ max: 1 })
+    const { pool, lifecycle } = opened
+    const { agent: old, slow } = await pushOut(opened, 's')
     const stranger = scriptedAgent()
     lifecycle.registerAgent('s', stranger)
     const use = pool.use('s', (agent) => agent)
@@ -177,13 +169,9 @@ describe('past the pool', () => {
   })
 
   test('B7: a session that is rotated while it is being evicted gets its agent back under the new id', async () => {
-    const { pool, turn, created, lifecycle } = await openPool({ max: 1 })
-    await turn('old')
-    const agent = created.get('old')![0]!
-    const slow = gate()
-    agent.script.push(slow.step)
-    await turn('other')
-    await slow.entered
+    const opened = await openPool({ max: 1 })
+    const { pool, lifecycle } = opened
+    const { agent, slow } = await pushOut(opened, 'old')
     await lifecycle.rotate('old', 'new')
     expect(await pool.use('new', (served) => served)).toBe(agent)
     slow.open()
