@@ -49,6 +49,15 @@ export default tseslint.config(
     rules: { 'no-restricted-syntax': 'off' },
   },
   {
+    // Only types are looked at there: nothing is called, nothing is discarded.
+    files: ['tests/types/**/*.ts'],
+    rules: {
+      '@typescript-eslint/unbound-method': 'off',
+      '@typescript-eslint/no-confusing-void-expression': 'off',
+      '@typescript-eslint/no-meaningless-void-operator': 'off',
+    },
+  },
+  {
     files: ['tests/**/*.ts', 'benchmarks/**/*.ts', 'examples/**/*.ts'],
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',

@@ -28,6 +28,17 @@ export default defineConfig({
         },
       },
       {
+        // The coordinator's suite once more, over the durable ledger: whatever holds in memory must hold on disk.
+        extends: true,
+        test: {
+          name: 'sqlite',
+          include: ['tests/coordinator/**/*.test.ts'],
+          exclude: ['tests/**/*.process.test.ts'],
+          env: { TIDEMARK_TEST_LEDGER: 'sqlite' },
+          testTimeout: 60_000,
+        },
+      },
+      {
         extends: true,
         test: {
           name: 'types',

@@ -1,5 +1,6 @@
 const LONGEST_ID = 512
-const CONTROL_CHARACTER = /\p{Cc}/u
+/** Control characters, and surrogates without their other half: storage mangles or merges them. */
+const UNSAFE = /[\p{Cc}\p{Surrogate}]/u
 
 /**
  * The door of every call that takes a session id (L1). Nothing given is answered with nothing done: `undefined`. What
@@ -16,15 +17,8 @@ export function checkId(id: unknown, name: string): string {
   if (id.length > LONGEST_ID) {
     throw new TypeError(`${name} must have at most ${LONGEST_ID} UTF-16 units, but has ${id.length}.`)
   }
-  if (CONTROL_CHARACTER.test(id)) throw new TypeError(`${name} must not contain control characters.`)
-  if (!isWellFormed(id)) throw new TypeError(`${name} must be well-formed UTF-16, but contains a lone surrogate.`)
+  if (UNSAFE.test(id)) throw new TypeError(`${name} must not contain control characters or lone surrogates.`)
   return id
-}
-
-const LONE_SURROGATE = /\p{Surrogate}/u
-
-function isWellFormed(text: string): boolean {
-  return !LONE_SURROGATE.test(text)
 }
 
 function describeType(value: unknown): string {

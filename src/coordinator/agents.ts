@@ -101,6 +101,13 @@ export class Agents {
     this.#set(sessionId, { current: live?.current, moved: live?.moved, owners: [...owners, handle] })
   }
 
+  /** An agent has recorded a turn: it owns work now, even if another one has taken its place meanwhile (L3). */
+  noteOwner(sessionId: string, handle: AgentHandle, state: SessionState): void {
+    if (this.#live.get(sessionId) === handle.alone) return
+    this.keep(sessionId, handle)
+    this.prune(sessionId, state)
+  }
+
   current(sessionId: string): AgentHandle | undefined {
     return this.#live.get(sessionId)?.current
   }

@@ -15,38 +15,52 @@ export class ProviderCall<T> {
   readonly late: Promise<CallResult<T>>
   isAbandoned = false
   abortedBy: AbortCause | undefined
-  readonly #controller = new AbortController()
+  /** Made when somebody looks at the signal: most providers are done before they would. */
+  #controller: AbortController | undefined
 
   constructor(
     run: (call: ProviderCall<T>) => T | Promise<T>,
     limits: { readonly clock: Clock; readonly timeoutMs: number; readonly graceMs: number },
   ) {
     const { clock, timeoutMs, graceMs } = limits
-    let cancelTimer = (): void => undefined
-    const abandoned = new Promise<'abandoned'>((resolve) => {
+    this.late = settle(() => run(this))
+    this.result = new Promise((resolve) => {
       const abandon = (): void => {
         this.isAbandoned = true
         resolve('abandoned')
       }
-      const expire = (): void => {
-        this.abort('timeout')
-        cancelTimer = clock.setTimer(abandon, graceMs, { keepAlive: true })
-      }
-      cancelTimer = clock.setTimer(expire, timeoutMs, { keepAlive: true })
+      let cancelTimer = clock.setTimer(
+        () => {
+          this.abort('timeout')
+          cancelTimer = clock.setTimer(abandon, graceMs, { keepAlive: true })
+        },
+        timeoutMs,
+        { keepAlive: true },
+      )
+      void this.late.then((result) => {
+        cancelTimer()
+        resolve(result)
+      })
     })
-    this.late = settle(() => run(this)).finally(() => cancelTimer())
-    this.result = Promise.race([this.late, abandoned])
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.abortedBy !== undefined) this.#controller.abort(abortError(this.abortedBy))
+    }
     return this.#controller.signal
   }
 
   abort(cause: AbortCause): void {
     if (this.abortedBy !== undefined) return
     this.abortedBy = cause
-    this.#controller.abort(new DOMException(`The memory commit was aborted: ${cause}.`, 'AbortError'))
+    this.#controller?.abort(abortError(cause))
   }
+}
+
+function abortError(cause: AbortCause): DOMException {
+  return new DOMException(`The memory commit was aborted: ${cause}.`, 'AbortError')
 }
 
 /** Whatever the function does (throw at once, reject, return, resolve) becomes a value. */

@@ -185,7 +185,7 @@ export class Committer {
     call: ProviderCall<Offered>,
   ): Promise<Offered> {
     const { settings, slots } = this.#parts
-    const commit = commitOf(settings, sessionId, segment, call.signal)
+    const commit = commitOf(settings, sessionId, segment, call)
     const read = readCommitAnswer(await handle.agent.commitMemorySession(commit))
     slots.noteSuccess(handle.provider)
     if (read.kind !== 'accepted' || typeof handle.agent.settleMemoryCommit === 'function') return read

@@ -132,8 +132,13 @@ export class Drain {
 
   #addTask(sessionId: string, state: SessionState): Task {
     const task: Task = {
-      ...{ sessionId, state, cutShort: undefined, stuckAt: undefined },
-      ...{ isRunning: false, isImpatient: true, again: false },
+      sessionId,
+      state,
+      cutShort: undefined,
+      stuckAt: undefined,
+      isRunning: false,
+      isImpatient: true,
+      again: false,
     }
     this.#tasks.set(sessionId, task)
     return task
@@ -185,15 +190,18 @@ export class Drain {
 
   /** Commits segment after segment; gives the time of the next attempt if there is one before the end. */
   async #drainSession(task: Task): Promise<number | undefined> {
+    const gone = new Set<string | undefined>()
     task.isRunning = true
     try {
-      let until: number | undefined
-      do {
+      for (;;) {
         task.again = false
-        until = await this.#commitAll(task)
+        const step = await this.#step(task, gone)
         task.state = await this.#parts.recorder.read(task.sessionId)
-      } while (isTouched(task) && !this.#stop.signal.aborted)
-      if (until !== undefined) return until
+        if (this.#stop.signal.aborted || !allSegments(task.state).some(isDirty)) break
+        if (step === 'go on' || isTouched(task)) continue
+        if (step !== 'stuck') return step
+        break
+      }
       task.stuckAt = this.#fingerprint(task.sessionId, task.state)
       this.#left -= 1
       this.#progress()
@@ -203,31 +211,34 @@ export class Drain {
     }
   }
 
-  async #commitAll(task: Task): Promise<number | undefined> {
+  /** One commit, or the end of one that is under way. A number is the time of the next attempt. */
+  async #step(task: Task, gone: Set<string | undefined>): Promise<number | 'go on' | 'stuck'> {
     const { sessionId } = task
     const { committer, flights } = this.#parts
-    const gone = new Set<string | undefined>()
-    while (!this.#stop.signal.aborted) {
-      const tried = new Set<number>()
-      const outcome = await committer.commitNext(sessionId, {
-        ...{ scope: 'all', reason: 'shutdown', boundary: 'shutdown', adopter: undefined, tried, gone },
-        impatient: task.isImpatient,
-        signal: this.#stop.signal,
-      })
-      if (tried.size > 0) {
-        this.#count(task, outcome, [...tried][0])
-        task.isImpatient = outcome.status !== 'failed'
-        continue
-      }
-      const flight = outcome.status === 'busy' ? flights.get(sessionId) : undefined
-      if (flight === undefined) {
-        return outcome.status === 'waiting' && outcome.until < this.#stopAt ? outcome.until : undefined
-      }
-      const from = flight.segment?.from
-      const landed = await waitOrAbort(flight.landed, this.#stop.signal)
-      if (landed !== ABORTED && landed !== undefined) this.#count(task, landed, from)
+    const tried = new Set<number>()
+    const outcome = await committer.commitNext(sessionId, {
+      scope: 'all',
+      reason: 'shutdown',
+      boundary: 'shutdown',
+      adopter: undefined,
+      impatient: task.isImpatient,
+      tried,
+      gone,
+      signal: this.#stop.signal,
+    })
+    if (tried.size > 0) {
+      this.#count(task, outcome, [...tried][0])
+      task.isImpatient = outcome.status !== 'failed'
+      return 'go on'
     }
-    return undefined
+    const flight = outcome.status === 'busy' ? flights.get(sessionId) : undefined
+    if (flight === undefined) {
+      return outcome.status === 'waiting' && outcome.until < this.#stopAt ? outcome.until : 'stuck'
+    }
+    const from = flight.segment?.from
+    const landed = await waitOrAbort(flight.landed, this.#stop.signal)
+    if (landed !== ABORTED && landed !== undefined) this.#count(task, landed, from)
+    return 'go on'
   }
 
   #count(task: Task, outcome: StepOutcome, from: number | undefined): void {
@@ -265,8 +276,9 @@ export class Drain {
 
   /** Changes whenever another try may find something else. */
   #fingerprint(sessionId: string, state: SessionState): string {
-    const agents = this.#parts.agents.all(sessionId).map(({ id }) => id)
-    return JSON.stringify([state.generation, state.token, state.retracted, agents])
+    let fingerprint = `${state.generation} ${state.token} ${state.retracted}`
+    for (const { id } of this.#parts.agents.all(sessionId)) fingerprint += ` ${id}`
+    return fingerprint
   }
 
   #providerOf(sessionId: string, state: SessionState): ProviderKey {

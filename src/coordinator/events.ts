@@ -81,8 +81,10 @@ export class Events {
 
   /** Emits what a transition gave, after it is durable. */
   emitAll(sessionId: string, events: readonly CoreEvent[]): void {
-    for (const { type, ...facts } of events) {
-      if (this.isHeard(type)) this.emit(type, { sessionId, ...facts })
+    for (const event of events) {
+      if (!this.isHeard(event.type)) continue
+      const { type, ...facts } = event
+      this.emit(type, { sessionId, ...facts })
     }
   }
 }

@@ -55,7 +55,8 @@ export class Marker {
     if (options.ephemeral === true) return this.#bound(this.#readGeneration(sessionId), signal)
     if (turnId !== undefined) checkId(turnId, 'turnId')
     const json = messages === undefined ? undefined : encodeMessages(messages)
-    const handle = agent === undefined ? agents.ownerOfNext(sessionId) : agents.handleOf(agent)
+    let handle = agents.ownerOfNext(sessionId)
+    if (agent !== undefined && handle?.agent !== agent) handle = agents.handleOf(agent)
     if (agent !== undefined && handle !== undefined) register(sessionId, handle)
     const turn: Turn = { owner: handle?.id, at: settings.clock.now(), turnId, messages: json }
     const recorded = settings.ledger
@@ -75,8 +76,7 @@ export class Marker {
 
   #recorded(sessionId: string, handle: AgentHandle | undefined, decision: Decision<number>): number {
     const { agents, recorder, onRecorded } = this.#parts
-    // Another agent may have taken its place while the ledger was writing: an owner stays at hand (L3).
-    if (handle !== undefined && agents.current(sessionId) !== handle) agents.keep(sessionId, handle)
+    if (handle !== undefined) agents.noteOwner(sessionId, handle, decision.state)
     recorder.noteDurable(sessionId, decision)
     onRecorded(sessionId, decision.state)
     return decision.result

@@ -13,7 +13,7 @@ export function commitOf(
   settings: Settings,
   sessionId: string,
   segment: Pick<ClaimedSegment, 'from' | 'to' | 'gaps' | 'attempts' | 'reason' | 'key'>,
-  signal: AbortSignal,
+  call: { readonly signal: AbortSignal },
 ): MemoryCommit {
   const { from, to, attempts: attempt, reason, key: idempotencyKey } = segment
   return {
@@ -23,7 +23,9 @@ export function commitOf(
     attempt,
     reason,
     idempotencyKey,
-    signal,
+    get signal() {
+      return call.signal
+    },
     turns: () => readTurns(settings, sessionId, segment),
   }
 }

@@ -40,16 +40,16 @@ export class Recorder {
       const wakeAt = nextWake(decided.state, boundaries)
       return wakeAt === undefined ? decided : { ...decided, wakeAt }
     })
+    if (decision.events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
     this.noteDurable(sessionId, decision)
+    this.#agents.prune(sessionId, decision.state)
     return decision
   }
 
-  /** What follows from a transition, once it is durable. */
-  noteDurable(sessionId: string, { state, events, wakeAt }: Decision<unknown>): void {
+  /** Lets a transition out, once it is durable. */
+  noteDurable(sessionId: string, { events, wakeAt }: Decision<unknown>): void {
     if (wakeAt !== undefined) this.#onWakeAt(sessionId, wakeAt)
-    if (events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
     this.#events.emitAll(sessionId, events)
-    this.#agents.prune(sessionId, state)
   }
 
   async read(sessionId: string): Promise<SessionState> {

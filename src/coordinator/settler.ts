@@ -77,7 +77,7 @@ export class Settler {
         slot?.moveTo(handle.provider)
         unpin = agents.pin(handle)
         if (typeof handle.agent.settleMemoryCommit !== 'function') return { status: 'committed' }
-        const commit = commitOf(settings, sessionId, segment, self.signal)
+        const commit = commitOf(settings, sessionId, segment, self)
         return readSettleAnswer(await handle.agent.settleMemoryCommit(segment.receipt, commit)) ?? unreadable()
       },
       { clock: settings.clock, timeoutMs: settings.commitTimeoutMs, graceMs: settings.abandonGraceMs },

@@ -35,17 +35,22 @@ class MemoryLedger implements Ledger {
   }
 
   transact<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
-    // The executor runs at once, and what it throws rejects the promise.
-    return new Promise((resolve) => {
-      if (this.#isClosed) {
-        throw new TidemarkError('CLOSED', 'The memory ledger is closed; nothing more can be recorded in it.')
-      }
-      const before = this.#states.get(sessionId) ?? emptySession
-      const decision = decide(before)
-      if (decision.forget === true) this.#forget(sessionId)
-      else if (decision.state !== before) this.#store(sessionId, decision)
-      resolve(decision)
-    })
+    try {
+      return Promise.resolve(this.#transact(sessionId, decide))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  #transact<R>(sessionId: string, decide: Decide<R>): Decision<R> {
+    if (this.#isClosed) {
+      throw new TidemarkError('CLOSED', 'The memory ledger is closed; nothing more can be recorded in it.')
+    }
+    const before = this.#states.get(sessionId) ?? emptySession
+    const decision = decide(before)
+    if (decision.forget === true) this.#forget(sessionId)
+    else if (decision.state !== before) this.#store(sessionId, decision)
+    return decision
   }
 
   #store(sessionId: string, { state, append, drop }: Decision<unknown>): void {
@@ -82,7 +87,7 @@ class MemoryLedger implements Ledger {
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
     for (const entry of this.#outboxes.get(sessionId) ?? []) {
-      if (from <= entry.generation && entry.generation <= to) yield entry
+      if (entry.messages !== undefined && from <= entry.generation && entry.generation <= to) yield entry
     }
     await Promise.resolve()
   }

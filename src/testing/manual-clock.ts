@@ -51,7 +51,10 @@ export function manualClock(startAt = 1_700_000_000_000): ManualClock {
   }
 }
 
-/** Lets everything that is ready run, I/O callbacks included: one whole turn of the event loop, twice. */
+/** A durable ledger takes one turn of the event loop for each transaction; what a timer sets off takes several of them. */
+const TURNS = 30
+
+/** Lets everything that is ready run, I/O callbacks included. */
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
 import { scriptedAgent } from '../../src/testing/index.js'
+import { ledgerKind } from '../support/ledgers.js'
 import { openLifecycle, settle } from '../support/lifecycle.js'
+
+/** The smallest step in which something can happen: a microtask in memory, a turn of the event loop on disk. */
+const tick = (): Promise<unknown> =>
+  ledgerKind === 'memory' ? Promise.resolve() : new Promise((resolve) => setImmediate(resolve))
 
 test('B5: whenever a turn begins during an eviction, the eviction waits for it and then closes the agent, once', async () => {
   let cameTooLate = false
@@ -10,7 +15,7 @@ test('B5: whenever a turn begins during an eviction, the eviction waits for it a
     const agent = scriptedAgent()
     await lifecycle.markTurnCompleted('s', { agent })
     const evicted = lifecycle.evict('s')
-    for (let step = 0; step < moment; step += 1) await Promise.resolve()
+    for (let step = 0; step < moment; step += 1) await tick()
     cameTooLate = agent.closes > 0
     const release = lifecycle.hold('s')
     await settle()
@@ -30,7 +35,7 @@ test('B4: whenever its signal comes, an eviction that has not closed the agent y
     await lifecycle.markTurnCompleted('s', { agent })
     const controller = new AbortController()
     const evicted = lifecycle.evict('s', { signal: controller.signal })
-    for (let step = 0; step < moment; step += 1) await Promise.resolve()
+    for (let step = 0; step < moment; step += 1) await tick()
     cameTooLate = agent.closes > 0
     controller.abort()
     expect((await evicted).closed, `aborted at moment ${moment}`).toBe(cameTooLate)

@@ -23,6 +23,6 @@ export async function openLifecycle(options: LifecycleOptions = {}): Promise<Ope
 }
 
 /** Lets everything that is ready run. */
-export async function settle(turns = 5): Promise<void> {
+export async function settle(turns = 30): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

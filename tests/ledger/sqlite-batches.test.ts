@@ -1,0 +1,211 @@
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { answer, claimSegment, recordTurn, succeed } from '../../src/core/index.js'
+import { LocalHost, type StoreCalls, type StoreHost } from '../../src/ledger/sqlite/host.js'
+import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
+import { claimRequest, seededRandom } from '../../src/testing/ledger-model.js'
+import { recordingLogger } from '../../src/testing/index.js'
+import { temporaryDirectory } from '../support/ledgers.js'
+
+/** A host that counts what is asked of the file, and fails when it is told to: before the COMMIT or after it. */
+class WatchedHost implements StoreHost {
+  readonly calls: (keyof StoreCalls)[]
+  readonly #inner: LocalHost
+  readonly #fault: (call: keyof StoreCalls) => 'before' | 'after' | undefined
+
+  constructor(inner: LocalHost, calls: (keyof StoreCalls)[], fault: WatchedHost['fault']) {
+    this.#inner = inner
+    this.calls = calls
+    this.#fault = fault
+  }
+
+  get fault(): (call: keyof StoreCalls) => 'before' | 'after' | undefined {
+    return this.#fault
+  }
+
+  open(): Promise<void> {
+    return this.#inner.open()
+  }
+
+  call<Name extends keyof StoreCalls>(name: Name, ...args: Parameters<StoreCalls[Name]>): ReturnType<StoreCalls[Name]> {
+    this.calls.push(name)
+    const fault = this.#fault(name)
+    if (fault === 'before') throw new Error('disk I/O error')
+    const result = this.#inner.call(name, ...args)
+    if (fault === 'after') throw new Error('disk I/O error')
+    return result
+  }
+
+  abandon(): Promise<void> {
+    return this.#inner.abandon()
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+}
+
+async function openWatched(
+  fault: WatchedHost['fault'] = () => undefined,
+): Promise<{ ledger: SqliteLedger; calls: (keyof StoreCalls)[] }> {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const calls: (keyof StoreCalls)[] = []
+  const ledger = new SqliteLedger(
+    { path, logger: recordingLogger() },
+    (at) => new WatchedHost(new LocalHost({ path, allowNetworkFileSystem: false, at }), calls, fault),
+  )
+  onTestFinished(() => ledger.close())
+  await ledger.open()
+  return { ledger, calls }
+}
+
+const turn = (index: number, turnId?: string): Parameters<typeof recordTurn>[1] => ({
+  ...{ owner: 'agent', at: index, turnId, messages: JSON.stringify([`text ${index}`]) },
+})
+
+const countApplies = (calls: readonly string[]): number => calls.filter((name) => name === 'apply').length
+
+test('everything that arrives in one turn of the event loop shares one transaction', async () => {
+  const { ledger, calls } = await openWatched()
+  const marks = Array.from({ length: 1_000 }, (_, index) =>
+    ledger.transact(`s${index % 300}`, (state) => recordTurn(state, turn(index))),
+  )
+  expect(countApplies(calls)).toBe(0)
+  await Promise.all(marks)
+  expect(countApplies(calls)).toBe(1)
+})
+
+test('a decision is made when its batch starts, not when it is asked for', async () => {
+  const { ledger } = await openWatched()
+  const order: string[] = []
+  const first = ledger.transact('s', (state) => {
+    order.push('decided')
+    return recordTurn(state, turn(1))
+  })
+  order.push('asked')
+  await first
+  expect(order).toEqual(['asked', 'decided'])
+})
+
+test('L10: an answer that changes nothing is not let out before what it saw is durable', async () => {
+  let failing = false
+  const { ledger } = await openWatched((call) => (failing && call === 'apply' ? 'before' : undefined))
+  failing = true
+  const mark = ledger.transact('s', (state) => recordTurn(state, turn(1)))
+  const read = ledger.transact('s', (state) => answer(state, state.generation))
+  await expect(mark).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  await expect(read).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  failing = false
+  expect((await ledger.transact('s', (state) => answer(state, state.generation))).result).toBe(0)
+})
+
+test('a batch that only reads writes nothing', async () => {
+  const { ledger, calls } = await openWatched()
+  await ledger.transact('s', (state) => answer(state, 1))
+  expect(countApplies(calls)).toBe(0)
+})
+
+test('a finished session leaves memory and is read back when it is needed; an unfinished one is not read twice', async () => {
+  const { ledger, calls } = await openWatched()
+  const countLoads = (): number => calls.filter((name) => name === 'load').length
+  await ledger.transact('s', (state) => recordTurn(state, turn(1)))
+  await ledger.transact('s', (state) => claimSegment(state, claimRequest(ledger.instance, 'key', 1)))
+  expect(countLoads()).toBe(1)
+  await ledger.transact('s', (state) => succeed(state, { key: 'key', token: 1 }))
+  expect((await ledger.transact('s', (state) => recordTurn(state, turn(2)))).result).toBe(2)
+  expect(countLoads()).toBe(2)
+})
+
+test('a turn that is too large for a row is refused alone, before any effect', async () => {
+  const { ledger } = await openWatched()
+  const huge = { ...turn(1), messages: 'x'.repeat(64 * 1024 * 1024 + 1) }
+  const refused = ledger.transact('s', (state) => recordTurn(state, huge))
+  const other = ledger.transact('s', (state) => recordTurn(state, turn(1)))
+  await expect(refused).rejects.toMatchObject({ code: 'TURN_TOO_LARGE' })
+  expect((await other).result).toBe(1)
+})
+
+test('a failed batch rejects its own callers only, marks the ledger unhealthy, and the next call opens it anew', async () => {
+  let faults: ('before' | 'after')[] = []
+  const { ledger } = await openWatched((call) => (call === 'apply' ? faults.shift() : undefined))
+  await ledger.transact('s', (state) => recordTurn(state, turn(1)))
+  faults = ['before']
+  const lost = [1, 2, 3].map((index) => ledger.transact(`s${index}`, (state) => recordTurn(state, turn(index))))
+  const outcomes = await Promise.allSettled(lost)
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(ledger.health()).toEqual({ status: 'unhealthy', reason: 'disk I/O error' })
+  expect((await ledger.transact('s', (state) => recordTurn(state, turn(2)))).result).toBe(2)
+  expect(ledger.health()).toEqual({ status: 'ok' })
+})
+
+test('a batch whose fate is unknown is read back as it is: repeating a mark with its turn id is harmless', async () => {
+  let faults: ('before' | 'after')[] = []
+  const { ledger } = await openWatched((call) => (call === 'apply' ? faults.shift() : undefined))
+  const mark = (): Promise<number> =>
+    ledger.transact('s', (state) => recordTurn(state, turn(1, 'the-turn'))).then(({ result }) => result)
+  faults = ['after']
+  await expect(mark()).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  expect(await mark()).toBe(1)
+  expect(await mark()).toBe(1)
+})
+
+test('C14: commits that fail at random over thousands of batches leave no gap, no reused generation, no stuck claim', async () => {
+  const random = seededRandom(7)
+  const { ledger, calls } = await openWatched((call) => {
+    if (call !== 'apply' || random() >= 0.02) return undefined
+    return random() < 0.5 ? 'before' : 'after'
+  })
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  const recorded = new Map(ids.map((id) => [id, new Map<string, number>()]))
+  let refused = 0
+  const insist = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      try {
+        return await call()
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'LEDGER_FAILED' })
+        refused += 1
+      }
+    }
+  }
+  const live = async (sessionId: string): Promise<void> => {
+    for (let index = 1; index <= 2_000; index += 1) {
+      const turnId = `${sessionId}-${index}`
+      const generation = await insist(
+        async () => (await ledger.transact(sessionId, (state) => recordTurn(state, turn(index, turnId)))).result,
+      )
+      expect(generation).toBe(index)
+      recorded.get(sessionId)?.set(turnId, generation)
+      if (index % 10 === 0) {
+        const key = `key ${sessionId} ${index}`
+        const claim = await insist(() =>
+          ledger.transact(sessionId, (state) => claimSegment(state, claimRequest(ledger.instance, key, index))),
+        )
+        const { result } = claim
+        // What is claimed is durable: it is what the file says, key and all.
+        if (result.status !== 'claimed') throw new Error(`nothing to claim: ${result.status}`)
+        expect([result.segment.from, result.segment.to]).toEqual([index - 9, index])
+        await insist(() => ledger.transact(sessionId, (state) => succeed(state, result.segment)))
+      }
+    }
+  }
+  await Promise.all(ids.map(live))
+  expect(refused).toBeGreaterThan(30)
+  expect(countApplies(calls)).toBeGreaterThan(2_000)
+  expect(await insist(() => ledger.stats())).toEqual({
+    dirtySessions: 0,
+    uncommittedSince: undefined,
+    unsettled: 0,
+    parked: 0,
+  })
+  process.stdout.write(`injected failures: ${countApplies(calls)} batches, ${refused} calls refused and repeated\n`)
+})
+
+test('close makes durable what was asked for before it', async () => {
+  const { ledger } = await openWatched()
+  const marks = [1, 2, 3].map((index) => ledger.transact('s', (state) => recordTurn(state, turn(index))))
+  const closing = ledger.close()
+  expect((await Promise.all(marks)).map(({ result }) => result)).toEqual([1, 2, 3])
+  await closing
+  await expect(ledger.transact('s', (state) => answer(state, 1))).rejects.toMatchObject({ code: 'CLOSED' })
+})

@@ -1,0 +1,254 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { answer, claimSegment, recordTurn } from '../../src/core/index.js'
+import type { Ledger } from '../../src/ledger/ledger.js'
+import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
+import { findWalDamage } from '../../src/ledger/sqlite/wal.js'
+import { claimRequest, plainState } from '../../src/testing/ledger-model.js'
+import { recordingLogger } from '../../src/testing/index.js'
+import { temporaryDirectory } from '../support/ledgers.js'
+
+/** TIDEMARK_TEST_ALL=1 looks at every single byte; otherwise at every so many, always the same ones. */
+const isThorough = process.env['TIDEMARK_TEST_ALL'] === '1'
+
+/** In memory if that can be had: thousands of ledgers are opened. */
+function fastDirectory(): string {
+  const parent = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+  const directory = mkdtempSync(join(parent, 'tidemark-damage-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+const SESSIONS = ['alpha', 'beta', 'gamma'] as const
+
+async function fill(ledger: Ledger): Promise<void> {
+  for (const [index, sessionId] of SESSIONS.entries()) {
+    for (let turn = 1; turn <= 3 + index; turn += 1) {
+      const messages = JSON.stringify([`the text of ${sessionId} ${turn}`])
+      const whole = { owner: `agent-${index}`, at: 1_700_000_000_000 + turn, turnId: `${sessionId}-${turn}`, messages }
+      await ledger.transact(sessionId, (state) => recordTurn(state, whole))
+      if (turn === 2) {
+        await ledger.transact(sessionId, (state) => claimSegment(state, claimRequest('earlier', `key-${index}`, 5)))
+      }
+    }
+  }
+}
+
+/** Everything a ledger says, or the code it refuses with; per session, because damage may hit only one of them. */
+async function readAll(path: string): Promise<Map<string, string>> {
+  const ledger = sqliteLedger({ path })
+  const found = new Map<string, string>()
+  const codeOf = (error: unknown): string => `refused: ${String((error as { code?: unknown }).code)}`
+  try {
+    await ledger.open()
+    for (const sessionId of SESSIONS) {
+      try {
+        const { result } = await ledger.transact(sessionId, (state) => answer(state, state))
+        const texts: unknown[] = []
+        for await (const entry of ledger.outbox(sessionId, 1, 99)) texts.push(entry)
+        found.set(sessionId, JSON.stringify([plainState(result), texts]))
+      } catch (error) {
+        found.set(sessionId, codeOf(error))
+      }
+    }
+    const listed: string[] = []
+    for await (const { sessionId } of ledger.sessions('all')) listed.push(sessionId)
+    const isComplete = SESSIONS.every((sessionId) => listed.includes(sessionId))
+    found.set('listing', isComplete ? 'complete' : `refused: ${ledger.health().status}`)
+  } catch (error) {
+    for (const key of [...SESSIONS, 'listing']) found.set(key, codeOf(error))
+  } finally {
+    await ledger.close()
+  }
+  return found
+}
+
+const REFUSALS = ['refused: CORRUPT', 'refused: FILE_NEWER', 'refused: LEDGER_FAILED', 'refused: unhealthy']
+
+function expectTruth(found: Map<string, string>, truth: Map<string, string>, what: string): number {
+  let refusals = 0
+  for (const [key, value] of found) {
+    if (value === truth.get(key)) continue
+    expect(REFUSALS, `${what} made ${key} answer ${value}`).toContain(value)
+    refusals += 1
+  }
+  return refusals
+}
+
+function restore(directory: string, path: string, pristine: string): void {
+  for (const name of readdirSync(directory)) {
+    if (name.startsWith('ledger.db')) rmSync(join(directory, name))
+  }
+  copyFileSync(`${pristine}-holder`, `${path}-holder`)
+}
+
+async function prepare(): Promise<{ directory: string; path: string; pristine: string; truth: Map<string, string> }> {
+  const directory = fastDirectory()
+  const path = join(directory, 'ledger.db')
+  const pristine = join(directory, 'pristine.db')
+  const ledger = sqliteLedger({ path: pristine })
+  await ledger.open()
+  await fill(ledger)
+  await ledger.close()
+  const truth = await readAll(pristine)
+  expect([...truth.values()].filter((value) => value.startsWith('refused'))).toEqual([])
+  return { directory, path, pristine, truth }
+}
+
+test('whichever byte is flipped: the right answer or a refusal, never a wrong record, never silence', async () => {
+  const { directory, path, pristine, truth } = await prepare()
+  const bytes = readFileSync(pristine)
+  let tried = 0
+  let refused = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    // Empty space is mostly empty; what is written is what matters.
+    const isChosen = isThorough || (bytes[at] === 0 ? at % 211 === 0 : at % 13 === 0)
+    if (!isChosen) continue
+    restore(directory, path, pristine)
+    const damaged = Buffer.from(bytes)
+    damaged[at] = bytes[at]! ^ (1 << (at % 8))
+    writeFileSync(path, damaged)
+    refused += expectTruth(await readAll(path), truth, `a flip of byte ${at}`)
+    tried += 1
+  }
+  process.stdout.write(`flipped ${tried} of ${bytes.length} bytes: ${refused} answers refused, none wrong\n`)
+  expect(refused).toBeGreaterThan(0)
+}, 1_800_000)
+
+test('wherever the file is cut off: a refusal, or all of it if only empty space was lost; nothing starts empty', async () => {
+  const { directory, path, pristine, truth } = await prepare()
+  const bytes = readFileSync(pristine)
+  let tried = 0
+  let refused = 0
+  for (let length = 0; length < bytes.length; length += isThorough ? 1 : 397) {
+    restore(directory, path, pristine)
+    writeFileSync(path, bytes.subarray(0, length))
+    if (expectTruth(await readAll(path), truth, `a cut at byte ${length}`) > 0) refused += 1
+    tried += 1
+  }
+  process.stdout.write(`cut the file at ${tried} of ${bytes.length} places: ${refused} refused, the rest complete\n`)
+  expect(refused).toBeGreaterThan(tried * 0.8)
+}, 1_800_000)
+
+test('a damaged ledger is kept aside with its log, reported with its new name, and the next open starts anew', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const ledger = sqliteLedger({ path })
+  await ledger.open()
+  await fill(ledger)
+  await ledger.close()
+  const bytes = readFileSync(path)
+  bytes.fill(0x5a, 4096, 4096 + 200)
+  writeFileSync(path, bytes)
+  const now = Date.parse('2026-02-03T04:05:06Z')
+  const keptAs = `${path}.corrupt-2026-02-03T04-05-06-000Z`
+  await expect(sqliteLedger({ path, clock: { now: () => now } }).open()).rejects.toMatchObject({
+    code: 'CORRUPT',
+    message: expect.stringContaining(keptAs) as string,
+    details: { path, keptAs },
+  })
+  expect(readFileSync(keptAs).subarray(4096).equals(bytes.subarray(4096))).toBe(true)
+  expect(existsSync(path)).toBe(false)
+  const next = sqliteLedger({ path })
+  await next.open()
+  expect((await next.transact('alpha', (state) => answer(state, state.generation))).result).toBe(0)
+  await next.close()
+})
+
+test('one damaged session does not keep the others from being listed; it is reported', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const ledger = sqliteLedger({ path })
+  await ledger.open()
+  await fill(ledger)
+  await ledger.close()
+  const bytes = readFileSync(path)
+  // The owner of one session, inside its row.
+  const at = bytes.indexOf('agent-1')
+  bytes[at + 6] = '7'.charCodeAt(0)
+  const second = bytes.indexOf('agent-1', at)
+  if (second > 0) bytes[second + 6] = '7'.charCodeAt(0)
+  writeFileSync(path, bytes)
+  const logger = recordingLogger()
+  const damaged = sqliteLedger({ path, logger })
+  await damaged.open()
+  const listed: string[] = []
+  for await (const { sessionId } of damaged.sessions('unfinished')) listed.push(sessionId)
+  expect(listed).toEqual(['alpha', 'gamma'])
+  expect(damaged.health()).toMatchObject({
+    status: 'unhealthy',
+    reason: expect.stringContaining('damaged record') as string,
+  })
+  expect(logger.text()).toContain('damaged record')
+  await expect(damaged.transact('beta', (state) => answer(state, 1))).rejects.toMatchObject({ code: 'CORRUPT' })
+  await damaged.close()
+})
+
+/** The log of a process that was killed: what it had committed is in there and nowhere else. */
+function leaveLog(directory: string): void {
+  const script = `
+    import { sqliteLedger } from ${JSON.stringify(new URL('../../src/ledger/sqlite/index.ts', import.meta.url).href)}
+    import { recordTurn } from ${JSON.stringify(new URL('../../src/core/index.ts', import.meta.url).href)}
+    const ledger = sqliteLedger({ path: process.argv[1] })
+    await ledger.open()
+    for (let index = 1; index <= 6; index += 1) {
+      const turn = { owner: 'agent', at: index, turnId: undefined, messages: JSON.stringify(['text ' + index]) }
+      await ledger.transact('s', (state) => recordTurn(state, turn))
+    }
+    process.kill(process.pid, 'SIGKILL')`
+  const child = spawnSync(process.execPath, [
+    '--import',
+    'tsx',
+    '--input-type=module',
+    '-e',
+    script,
+    join(directory, 'pristine.db'),
+  ])
+  expect(child.signal, child.stderr.toString()).toBe('SIGKILL')
+}
+
+test('whichever byte of a left-over log is flipped: a refusal, or a prefix that lacks at most the last two batches', async () => {
+  const directory = fastDirectory()
+  const path = join(directory, 'ledger.db')
+  const pristine = join(directory, 'pristine.db')
+  leaveLog(directory)
+  const log = readFileSync(`${pristine}-wal`)
+  let refused = 0
+  let tried = 0
+  for (let at = 0; at < log.length; at += isThorough ? 1 : 149) {
+    restore(directory, path, pristine)
+    copyFileSync(pristine, path)
+    const damaged = Buffer.from(log)
+    damaged[at] = log[at]! ^ (1 << (at % 8))
+    writeFileSync(`${path}-wal`, damaged)
+    const ledger = sqliteLedger({ path })
+    tried += 1
+    try {
+      await ledger.open()
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'CORRUPT' })
+      refused += 1
+      continue
+    }
+    const { result } = await ledger.transact('s', (state) => answer(state, state.generation))
+    expect(result, `a flip of byte ${at} of the log`).toBeGreaterThanOrEqual(4)
+    const texts: string[] = []
+    for await (const { messages } of ledger.outbox('s', 1, 99)) texts.push(messages!)
+    expect(texts).toEqual(Array.from({ length: result }, (_, index) => `["text ${index + 1}"]`))
+    await ledger.close()
+  }
+  process.stdout.write(
+    `flipped ${tried} of ${log.length} bytes of the log: ${refused} refused, the rest kept a prefix\n`,
+  )
+  expect(refused).toBeGreaterThan(tried / 2)
+}, 1_800_000)
+
+test('a log that ends in the middle of its last transaction is an ordinary crash', async () => {
+  const directory = fastDirectory()
+  leaveLog(directory)
+  const log = readFileSync(join(directory, 'pristine.db-wal'))
+  writeFileSync(join(directory, 'torn.db-wal'), log.subarray(0, log.length - 100))
+  expect(await findWalDamage(join(directory, 'torn.db'))).toBeUndefined()
+  expect(await findWalDamage(join(directory, 'absent.db'))).toBeUndefined()
+})
