@@ -62,6 +62,12 @@ export class Agents {
     return handle
   }
 
+  /** Its handle, unless it was never seen or is closed. */
+  known(agent: MemoryAgent): readonly AgentHandle[] {
+    const handle = this.#handles.get(agent)
+    return handle === undefined ? NOBODY : [handle]
+  }
+
   /** Makes it the current agent (L2). Who was it before may own work, and is kept until that is known. */
   register(sessionId: string, handle: AgentHandle): boolean {
     const live = this.#live.get(sessionId)

@@ -5,6 +5,7 @@ import {
   requestBoundary,
   type SessionState,
 } from '../core/index.js'
+import type { MemoryAgent } from './agent.js'
 import type { AgentHandle, Agents } from './agents.js'
 import type { Committer } from './committer.js'
 import type { Events } from './events.js'
@@ -36,17 +37,27 @@ export class Evictor {
     this.#parts = parts
   }
 
-  async evict(sessionId: string, signals: readonly (AbortSignal | undefined)[]): Promise<EvictReport> {
+  /** Closes what it finds at its start: the agents of the session, or the one it is told of if that is still open. */
+  async evict(
+    sessionId: string,
+    signals: readonly (AbortSignal | undefined)[],
+    only: MemoryAgent | undefined,
+  ): Promise<EvictReport> {
     const { agents, recorder, holds } = this.#parts
-    const found = agents.all(sessionId)
-    do {
-      if ((await waitOrAbort(holds.untilFree(sessionId), ...signals)) === ABORTED)
-        return this.#report(sessionId, found, false)
+    const found = only === undefined ? agents.all(sessionId) : agents.known(only)
+    for (;;) {
+      if ((await waitOrAbort(holds.untilFree(sessionId), ...signals)) === ABORTED) break
       await recorder.transact(sessionId, (state) => requestBoundary(state, 'evict'))
-      if (!(await this.#flush(sessionId, signals))) return this.#report(sessionId, found, false)
-      // A turn that began meanwhile keeps its agent open; what it records is flushed too.
-    } while (holds.isHeld(sessionId))
-    return this.#report(sessionId, found, true)
+      if (!(await this.#flush(sessionId, signals))) break
+      const state = await recorder.read(sessionId)
+      if (signals.some((signal) => signal?.aborted === true)) break
+      // A turn that began meanwhile keeps its agent open; what it records is flushed too. From here to the closing of
+      // the agents everything is synchronous: no turn can slip in between.
+      if (holds.isHeld(sessionId)) continue
+      this.#release(sessionId, found, state)
+      return this.#report(sessionId, found, state)
+    }
+    return this.#report(sessionId, found, await recorder.read(sessionId))
   }
 
   /** Tries every segment, once each; a failed one goes on being retried in the background. False if aborted. */
@@ -69,11 +80,8 @@ export class Evictor {
     }
   }
 
-  /** From here to the closing of the agents everything is synchronous: no turn can slip in between. */
-  async #report(sessionId: string, found: readonly AgentHandle[], isDone: boolean): Promise<EvictReport> {
-    const { recorder, flights, owners } = this.#parts
-    const state = await recorder.read(sessionId)
-    if (isDone) this.#release(sessionId, found, state)
+  async #report(sessionId: string, found: readonly AgentHandle[], state: SessionState): Promise<EvictReport> {
+    const { flights, owners } = this.#parts
     for (const { closing } of found) await closing
     const inFlight = flights.get(sessionId)?.segment?.from
     const remaining = remainingOf(state, {
@@ -91,8 +99,7 @@ export class Evictor {
   }
 
   #release(sessionId: string, found: readonly AgentHandle[], state: SessionState): void {
-    const { agents, events, settings, holds } = this.#parts
-    if (holds.isHeld(sessionId)) return
+    const { agents, events, settings } = this.#parts
     const current = agents.current(sessionId)
     if (current !== undefined && found.includes(current)) {
       agents.unregister(sessionId)

@@ -47,6 +47,13 @@ export interface CommitOptions {
   readonly reason?: CommitReason
 }
 
+export interface EvictOptions {
+  /** Close this agent only, also if another one has taken its place. @default all agents of the session */
+  readonly agent?: MemoryAgent
+  /** Ends the wait; nothing is closed then. */
+  readonly signal?: AbortSignal
+}
+
 export interface SessionFilter {
   /** Only sessions with (or without) uncommitted work. */
   readonly uncommitted?: boolean
@@ -221,11 +228,11 @@ export class MemoryLifecycle {
   }
 
   /** Flushes the session, then closes and forgets its agents; what is left keeps its owner. */
-  async evict(sessionId: string, options: { readonly signal?: AbortSignal } = {}): Promise<EvictReport> {
+  async evict(sessionId: string, options: EvictOptions = {}): Promise<EvictReport> {
     const id = checkSessionId(sessionId)
     if (id === undefined) return NOTHING_EVICTED
     this.#assertOpen()
-    return this.#evictor.evict(id, [options.signal, this.#background.closing])
+    return this.#evictor.evict(id, [options.signal, this.#background.closing], options.agent)
   }
 
   /** A turn is being served: its agent is not closed until the returned function is called. */

@@ -1,5 +1,5 @@
 import { answer, type CoreEvent, type Decision } from './decision.js'
-import { describe, park, parked } from './segment.js'
+import { describe, park, parked, wait } from './segment.js'
 import {
   allSegments,
   type ClaimedSegment,
@@ -51,26 +51,20 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
   const boundary = request.scope === 'boundary' ? (state.boundary ?? { reason: request.reason, through: 0 }) : undefined
   const through = boundary?.through ?? state.generation
   const reason = boundary?.reason ?? request.reason
-  const events: CoreEvent[] = []
-  const all = [...allSegments(state)]
+  const found = allSegments(state)
+  // Anywhere, not only before the segment we would take: one commit at a time (C7).
+  if (found.some((segment) => segment.state === 'claimed' && request.isUnderWay(segment))) {
+    return answer(state, { status: 'busy' })
+  }
+  const { all, events, isFreed } = freeClaims(found, request)
   const conclude = (result: ClaimResult): Decision<ClaimResult> =>
-    events.length === 0
-      ? answer(state, result)
-      : { state: finishBoundary({ ...state, ...splitTail(all, newestKept(state)) }), result, events }
+    isFreed
+      ? { state: finishBoundary({ ...state, ...splitTail(all, newestKept(state)) }), result, events }
+      : answer(state, result)
   let passedOver: ClaimResult | undefined
 
-  for (const [index, found] of all.entries()) {
-    if (found.from > through) break
-    let segment = found
-    if (segment.state === 'claimed') {
-      if (request.isUnderWay(segment)) return conclude({ status: 'busy' })
-      // Attempts are counted by the claim, so a segment that kills its process is set aside in the end.
-      if (segment.attempts >= request.attemptsAllowed) {
-        segment = park(segment, segment.error ?? CRASHED)
-        all[index] = segment
-        events.push(parked(segment, segment.error ?? CRASHED))
-      }
-    }
+  for (const [index, segment] of all.entries()) {
+    if (segment.from > through) break
     const blocking = obstacle(segment, request)
     if (blocking !== undefined) {
       if (blocking.status === 'waiting' || order === 'strict') return conclude(blocking)
@@ -85,12 +79,33 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
     all[index] = claimed
     events.push({ type: 'commit:started', ...describe(claimed) })
     return {
-      state: { ...state, ...splitTail(all, newestKept(state)), token: claimed.token },
+      state: finishBoundary({ ...state, ...splitTail(all, newestKept(state)), token: claimed.token }),
       result: { status: 'claimed', segment: claimed },
       events,
     }
   }
   return conclude(passedOver ?? { status: 'clean' })
+}
+
+/**
+ * Nobody is behind these claims any more. Attempts are counted by the claim, so a segment that kills its process again
+ * and again is set aside in the end.
+ */
+function freeClaims(
+  found: readonly Segment[],
+  request: ClaimRequest,
+): { readonly all: Segment[]; readonly events: CoreEvent[]; readonly isFreed: boolean } {
+  const events: CoreEvent[] = []
+  let isFreed = false
+  const all = found.map((segment) => {
+    if (segment.state !== 'claimed') return segment
+    isFreed = true
+    if (segment.attempts < request.attemptsAllowed) return wait(segment, { retryAt: undefined })
+    const error = segment.error ?? CRASHED
+    events.push(parked(segment, error))
+    return park(segment, error)
+  })
+  return { all, events, isFreed }
 }
 
 /** What keeps a segment from being claimed. A waiting one blocks its session; the others do in strict order only. */

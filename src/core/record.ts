@@ -27,7 +27,7 @@ export function recordTurn(state: SessionState, turn: Turn): Decision<number> {
     generation,
     token: state.token,
     segments: grows || tail === undefined ? state.segments : [...state.segments, closeTail(state, tail)],
-    tail: grows ? growTail(state, tail, at) : { from: generation, owner, since: at, span: 0, gaps: undefined },
+    tail: grows ? growTail(state, tail, at) : startTail(state, owner, at),
     retracted: 0,
     // A conversation that went on elsewhere has no boundary of its own to wait for (B7).
     boundary: state.rotatedTo === undefined ? state.boundary : { reason: 'rotate', through: generation },
@@ -45,6 +45,10 @@ export function recordTurn(state: SessionState, turn: Turn): Decision<number> {
     : { ...decision, append: { generation, at, turnId, messages } }
 }
 
+function startTail(state: SessionState, owner: string | undefined, at: number): Tail {
+  return { from: state.generation + 1, owner, since: at, span: 0, gaps: undefined, gapBefore: state.retracted }
+}
+
 function growTail(state: SessionState, tail: Tail, at: number): Tail {
   const gap: Range | undefined =
     state.retracted === 0 ? undefined : { from: newestKept(state) + 1, to: state.generation }
@@ -54,5 +58,6 @@ function growTail(state: SessionState, tail: Tail, at: number): Tail {
     since: tail.since,
     span: Math.max(tail.span, at - tail.since),
     gaps: gap === undefined ? tail.gaps : [...(tail.gaps ?? []), gap],
+    gapBefore: tail.gapBefore,
   }
 }

@@ -27,6 +27,8 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
 
   const kept: Segment[] = []
   const drop: Range[] = []
+  // What is withdrawn now, together with what was withdrawn right before it.
+  const withdrawn: Range[] = []
   let retracted = 0
   for (const segment of allSegments(state)) {
     if (segment.state !== 'open' || segment.to < from) {
@@ -35,6 +37,7 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
     }
     const rest = cutSegment(segment, from)
     drop.push({ from: rest === undefined ? segment.from : rest.to + 1, to: segment.to })
+    withdrawn.push({ from: rest === undefined ? segment.from - segment.gapBefore : rest.to + 1, to: segment.to })
     retracted += countTurns(segment) - (rest === undefined ? 0 : countTurns(rest))
     if (rest !== undefined) kept.push(rest)
   }
@@ -43,7 +46,7 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
   const result = { retracted, offered: named - dropped }
   if (drop.length === 0) return answer(state, result)
 
-  const newest = newestOutside(drop, last)
+  const newest = newestOutside(withdrawn, last)
   const next: SessionState = {
     ...state,
     ...splitTail(kept, newest),
@@ -63,8 +66,8 @@ function cutSegment(segment: OpenSegment, from: number): OpenSegment | undefined
   return { ...segment, to, gaps: gaps === undefined || gaps.length === 0 ? undefined : gaps }
 }
 
-function newestOutside(drop: readonly Range[], last: number): number {
+function newestOutside(withdrawn: readonly Range[], last: number): number {
   let newest = last
-  for (const range of drop.toReversed()) if (range.to === newest) newest = range.from - 1
+  for (const range of withdrawn.toReversed()) if (range.to === newest) newest = range.from - 1
   return newest
 }

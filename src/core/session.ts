@@ -26,6 +26,8 @@ interface SegmentBase extends Range {
 /** Never offered to a provider. Only the newest one, the tail, can still grow. */
 export interface OpenSegment extends SegmentBase {
   readonly state: 'open'
+  /** How many withdrawn turns lie right before it: if it is withdrawn too, its predecessor is the newest again. */
+  readonly gapBefore: number
 }
 
 export interface SealedBase extends SegmentBase {
@@ -133,6 +135,7 @@ export function closeTail(state: SessionState, tail: Tail): OpenSegment {
     since: tail.since,
     span: tail.span,
     gaps: tail.gaps,
+    gapBefore: tail.gapBefore,
   }
 }
 
@@ -177,10 +180,10 @@ export function splitTail(all: readonly Segment[], newest: number): Pick<Session
   if (last?.state !== 'open' || last.to !== newest) {
     return { segments: all.length === 0 ? NO_SEGMENTS : all, tail: undefined }
   }
-  const { from, owner, since, span, gaps } = last
+  const { from, owner, since, span, gaps, gapBefore } = last
   return {
     segments: all.length === 1 ? NO_SEGMENTS : all.slice(0, -1),
-    tail: { from, owner, since, span, gaps },
+    tail: { from, owner, since, span, gaps, gapBefore },
   }
 }
 

@@ -1,1 +1,5 @@
-export {}
+export { AgentPool } from './agent-pool.js'
+export type { PoolReport } from './agent-pool.js'
+export { evictionHook } from './eviction-hook.js'
+export type { EvictionHook, EvictionHookOptions } from './eviction-hook.js'
+export type { AgentPoolOptions, CreateAgent, PoolLifecycle } from './options.js'

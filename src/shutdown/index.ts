@@ -1,1 +1,6 @@
-export {}
+export { gracefulShutdown } from './graceful-shutdown.js'
+export type { ShutdownHandle } from './graceful-shutdown.js'
+export type { ShutdownOptions, ShutdownSignal, StepContext } from './options.js'
+export type { StepName } from './plan.js'
+export type { ShutdownReport, ShutdownTrigger, StepReport } from './report.js'
+export type { Server } from './servers.js'

@@ -35,7 +35,8 @@ CREATE TABLE sessions (
   tail_from INTEGER,
   tail_owner TEXT,
   tail_since INTEGER,
-  tail_gaps TEXT
+  tail_gaps TEXT,
+  tail_gap_before INTEGER
 );
 CREATE INDEX sessions_unfinished ON sessions (waiting_since) WHERE waiting_since IS NOT NULL;
 CREATE TABLE segments (
@@ -47,6 +48,7 @@ CREATE TABLE segments (
   since INTEGER NOT NULL,
   span INTEGER NOT NULL,
   gaps TEXT,
+  gap_before INTEGER,
   head INTEGER NOT NULL,
   idempotency_key TEXT,
   attempts INTEGER,

@@ -6,7 +6,7 @@ import { decodeGaps, encodeGaps, optionalNumber, optionalText } from './session-
 
 /** The order of the columns in INSERT. */
 export const SEGMENT_COLUMNS = Object.freeze([
-  ...['session', 'from_generation', 'to_generation', 'state', 'owner', 'since', 'span', 'gaps', 'head'],
+  ...['session', 'from_generation', 'to_generation', 'state', 'owner', 'since', 'span', 'gaps', 'gap_before', 'head'],
   ...['idempotency_key', 'attempts', 'error', 'retry_at', 'token', 'instance', 'reason', 'claimed_at'],
   ...['receipt', 'ask_at', 'asks', 'settle_by', 'checksum'],
 ])
@@ -18,7 +18,14 @@ export function encodeSegment(session: number, segment: Segment, head: number): 
   const receipt = segment.state === 'parked' ? segment.receipt : accepted?.receipt
   const values: SqlValue[] = [
     ...[session, segment.from, segment.to, segment.state, segment.owner ?? null, segment.since, segment.span],
-    ...[encodeGaps(segment.gaps) ?? null, head, sealed?.key ?? null, sealed?.attempts ?? null, sealed?.error ?? null],
+    ...[
+      encodeGaps(segment.gaps) ?? null,
+      segment.state === 'open' ? segment.gapBefore : null,
+      head,
+      sealed?.key ?? null,
+      sealed?.attempts ?? null,
+      sealed?.error ?? null,
+    ],
     segment.state === 'waiting' ? (segment.retryAt ?? null) : null,
     ...[claimed?.token ?? null, claimed?.instance ?? null, sealed?.reason ?? null, claimed?.claimedAt ?? null],
     ...[receipt ?? null, accepted?.askAt ?? null, accepted?.asks ?? null, accepted?.settleBy ?? null],
@@ -45,7 +52,7 @@ function readSegment(row: SqlRow): Segment {
     gaps: decodeGaps(optionalText(row['gaps'])),
   }
   const state = row['state'] as Segment['state']
-  if (state === 'open') return { state, ...base }
+  if (state === 'open') return { state, ...base, gapBefore: row['gap_before'] as number }
   const sealed = {
     ...base,
     key: row['idempotency_key'] as string,

@@ -28,7 +28,7 @@ export interface SessionRecord {
 export const SESSION_COLUMNS = Object.freeze([
   ...['session_id', 'generation', 'tail_span', 'tail_head', 'checksum', 'token', 'segments', 'waiting_since'],
   ...['retracted', 'boundary_reason', 'boundary_through', 'bounded_at', 'rotated_to', 'tail_from', 'tail_owner'],
-  ...['tail_since', 'tail_gaps'],
+  ...['tail_since', 'tail_gaps', 'tail_gap_before'],
 ])
 
 /** What a mark changes: three numbers and the checksum. */
@@ -55,7 +55,7 @@ export function hashConstants(sessionId: string, id: number, state: SessionState
   let hash = hashText(JSON.stringify(texts.map((text) => text ?? null)))
   hash = mix(mix(mix(hash, id), state.token), state.segments.length)
   hash = mix(mix(mix(hash, waitingSince(state)), state.retracted), boundary?.through)
-  return mix(mix(mix(hash, state.boundedAt), tail?.from), tail?.since)
+  return mix(mix(mix(mix(hash, state.boundedAt), tail?.from), tail?.since), tail?.gapBefore)
 }
 
 export function checkSession(constants: number, state: SessionState, tailHead: number): number {
@@ -68,7 +68,7 @@ export function encodeSession(sessionId: string, state: SessionState, head: numb
     ...[sessionId, state.generation, tail?.span ?? null, head, checksum, state.token, state.segments.length],
     ...[waitingSince(state) ?? null, state.retracted, boundary?.reason ?? null, boundary?.through ?? null],
     ...[state.boundedAt ?? null, state.rotatedTo ?? null, tail?.from ?? null, tail?.owner ?? null],
-    ...[tail?.since ?? null, encodeGaps(tail?.gaps) ?? null],
+    ...[tail?.since ?? null, encodeGaps(tail?.gaps) ?? null, tail?.gapBefore ?? null],
   ]
 }
 
@@ -113,6 +113,7 @@ function decodeTail(row: SqlRow): Tail | undefined {
     since: row['tail_since'] as number,
     span: row['tail_span'] as number,
     gaps: decodeGaps(optionalText(row['tail_gaps'])),
+    gapBefore: row['tail_gap_before'] as number,
   }
 }
 
