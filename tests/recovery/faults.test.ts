@@ -4,10 +4,13 @@ import { MemoryLifecycle } from '../../src/index.js'
 import type { Changes } from '../../src/ledger/sqlite/changes.js'
 import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
+import { SEGMENT_COLUMNS } from '../../src/ledger/sqlite/segment-row.js'
 import { scriptedAgent } from '../../src/testing/index.js'
 import { seededRandom } from '../../src/testing/ledger-model.js'
 import { temporaryDirectory } from '../support/ledgers.js'
 import { WatchedHost } from '../support/watched-host.js'
+
+const KEY = SEGMENT_COLUMNS.indexOf('idempotency_key')
 
 /** What the file holds for certain, as far as this test needs it: generations by session, and keys of sealed segments. */
 class Durable {
@@ -22,7 +25,7 @@ class Durable {
     }
     for (const row of changes.updated) this.#generations.set(Number(row.at(-1)), Number(row[1]))
     for (const row of changes.marked) this.#generations.set(Number(row.at(-1)), Number(row[0]))
-    for (const row of changes.segments) this.keys.add(String(row[9]))
+    for (const row of changes.segments) this.keys.add(String(row[KEY]))
   }
 
   generation(sessionId: string): number {
