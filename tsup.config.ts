@@ -14,6 +14,9 @@ const entry = {
   testing: 'src/testing/index.ts',
 }
 
+/** Files that are not imported by name: the thread of the SQLite ledger is started from the file beside it. */
+const internal = { 'sqlite-worker': 'src/ledger/sqlite/worker.ts' }
+
 const promised = Object.keys(manifest.exports)
   .filter((path) => path !== './package.json')
   .map((path) => (path === '.' ? 'index' : path.slice(2)))
@@ -24,7 +27,7 @@ const drifted = [
 if (drifted.length > 0) throw new Error(`package.json exports and the tsup entries differ in: ${drifted.join(', ')}`)
 
 export default defineConfig({
-  entry,
+  entry: { ...entry, ...internal },
   format: 'esm',
   target: 'node20.19',
   platform: 'node',

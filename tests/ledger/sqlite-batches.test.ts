@@ -1,52 +1,15 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { answer, claimSegment, recordTurn, succeed } from '../../src/core/index.js'
-import { LocalHost, type StoreCalls, type StoreHost } from '../../src/ledger/sqlite/host.js'
+import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
 import { claimRequest, seededRandom } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import { temporaryDirectory } from '../support/ledgers.js'
-
-/** A host that counts what is asked of the file, and fails when it is told to: before the COMMIT or after it. */
-class WatchedHost implements StoreHost {
-  readonly calls: (keyof StoreCalls)[]
-  readonly #inner: LocalHost
-  readonly #fault: (call: keyof StoreCalls) => 'before' | 'after' | undefined
-
-  constructor(inner: LocalHost, calls: (keyof StoreCalls)[], fault: WatchedHost['fault']) {
-    this.#inner = inner
-    this.calls = calls
-    this.#fault = fault
-  }
-
-  get fault(): (call: keyof StoreCalls) => 'before' | 'after' | undefined {
-    return this.#fault
-  }
-
-  open(): Promise<void> {
-    return this.#inner.open()
-  }
-
-  call<Name extends keyof StoreCalls>(name: Name, ...args: Parameters<StoreCalls[Name]>): ReturnType<StoreCalls[Name]> {
-    this.calls.push(name)
-    const fault = this.#fault(name)
-    if (fault === 'before') throw new Error('disk I/O error')
-    const result = this.#inner.call(name, ...args)
-    if (fault === 'after') throw new Error('disk I/O error')
-    return result
-  }
-
-  abandon(): Promise<void> {
-    return this.#inner.abandon()
-  }
-
-  close(): Promise<void> {
-    return this.#inner.close()
-  }
-}
+import { type Fault, WatchedHost } from '../support/watched-host.js'
 
 async function openWatched(
-  fault: WatchedHost['fault'] = () => undefined,
+  fault: Fault = () => undefined,
 ): Promise<{ ledger: SqliteLedger; calls: (keyof StoreCalls)[] }> {
   const path = join(temporaryDirectory(), 'ledger.db')
   const calls: (keyof StoreCalls)[] = []

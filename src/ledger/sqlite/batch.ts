@@ -153,6 +153,7 @@ function onlyTailGrew(durable: SessionState, state: SessionState): boolean {
     one.owner === other.owner &&
     one.since === other.since &&
     one.gaps === other.gaps &&
+    one.gapBefore === other.gapBefore &&
     durable.segments === state.segments &&
     durable.token === state.token &&
     durable.retracted === state.retracted &&

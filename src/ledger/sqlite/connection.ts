@@ -5,7 +5,7 @@ import { describeFailure, isDamage, releaseFrames, SQLITE_BUSY, sqliteCode } fro
 import { keepLog, keepRest, lockedBy, preparePrivateFile, readHolder, writeHolder } from './files.js'
 import { inspectLedger } from './inspect.js'
 import { setPragma } from './pragma.js'
-import { abandonConnection } from './release.js'
+import { abandonConnection, collectClosed } from './release.js'
 import { migrate } from './schema.js'
 
 export interface ConnectionOptions {
@@ -35,7 +35,7 @@ const PRAGMAS: readonly (readonly [name: string, value: string, expected: string
  * Opens the ledger for this process alone, checks all of it and brings it up to date. A damaged file is moved aside and
  * reported: nothing of it is lost, and nothing starts empty without a word.
  */
-export async function openConnection(options: ConnectionOptions): Promise<SqlDatabase> {
+export async function openConnection(options: ConnectionOptions, isRetry = false): Promise<SqlDatabase> {
   const { path, at } = options
   const { DatabaseSync } = await loadSqlite()
   const isNew = await preparePrivateFile(path, options.allowNetworkFileSystem)
@@ -56,6 +56,8 @@ export async function openConnection(options: ConnectionOptions): Promise<SqlDat
     const holder = await readHolder(path)
     if (isLocked(error)) {
       db?.close()
+      // It may be a handle of our own that failed before and has not been collected yet.
+      if (!isRetry && holder?.pid === process.pid && (await collectClosed())) return openConnection(options, true)
       throw lockedBy(path, holder)
     }
     // Without a holder's note it never was a ledger: somebody gave a wrong path, and their file stays where it is.

@@ -23,19 +23,24 @@ export async function closeConnection(db: SqlDatabase): Promise<void> {
   if (failure !== undefined) await abandonConnection(db)
 }
 
-/**
- * Lets go of a handle that cannot be trusted any more; nobody may keep a statement of it. Where closing is not enough,
- * the collector is run, as test runners do it: this happens after a failure only, and the lock has to come free.
- */
+/** Lets go of a handle that cannot be trusted any more; nobody may keep a statement of it. */
 export async function abandonConnection(db: SqlDatabase): Promise<void> {
   attempt(() => db.exec('ROLLBACK'))
   attempt(() => db.close())
-  if (!LINGERS) return
+  await collectClosed()
+}
+
+/**
+ * Where closing is not enough, the collector is run, as test runners do it: this happens after a failure only, and the
+ * lock has to come free. False if there is nothing that could linger.
+ */
+export async function collectClosed(): Promise<boolean> {
+  if (!LINGERS) return false
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  for (let round = 0; round < 2; round += 1) {
-    await new Promise((resolve) => setImmediate(resolve))
-    collect()
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+  // Before: whoever still has a statement on its stack returns. After: the finalisers run.
+  await new Promise((resolve) => setImmediate(resolve))
+  collect()
+  await new Promise((resolve) => setImmediate(resolve))
+  return true
 }
