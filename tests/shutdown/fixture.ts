@@ -1,4 +1,5 @@
-import { MemoryLifecycle } from '../../src/index.js'
+import { type MemoryAgent, MemoryLifecycle } from '../../src/index.js'
+import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
 import { AgentPool } from '../../src/pool/index.js'
 import { gracefulShutdown, type ShutdownSignal } from '../../src/shutdown/index.js'
 
@@ -9,6 +10,8 @@ export interface FixtureConfig {
   /** What the provider does: answers after so many milliseconds, or never. */
   readonly provider: number | 'hang'
   readonly deadlineMs: number
+  /** Where turns are recorded; in memory if it is not given. */
+  readonly ledgerPath?: string
   readonly signals?: readonly ShutdownSignal[]
   /** Whether, and when, it throws. */
   readonly throws?: 'at once' | 'rejecting' | 'while draining'
@@ -22,19 +25,25 @@ const say = (line: object): void => {
 const log = (fields: object, message: string): void => say({ log: message, ...fields })
 const keepAlive = setInterval(() => undefined, 60_000)
 
-const lifecycle = await MemoryLifecycle.open({ abandonGraceMs: 50 })
+const openAgent = (sessionId: string): MemoryAgent => ({
+  agentId: sessionId,
+  commitMemorySession: () =>
+    new Promise<void>((resolve) => {
+      if (config.provider !== 'hang') setTimeout(resolve, config.provider)
+    }),
+})
+const lifecycle = await MemoryLifecycle.open({
+  abandonGraceMs: 50,
+  ...(config.ledgerPath === undefined ? {} : { ledger: sqliteLedger({ path: config.ledgerPath }) }),
+  revive: ({ sessionId }) => openAgent(sessionId),
+})
 const pool = new AgentPool({
   lifecycle,
   // Room for all: what is dirty waits for the shutdown.
   max: Math.max(1, config.dirty),
-  create: (sessionId) => ({
-    agentId: sessionId,
-    commitMemorySession: () =>
-      new Promise<void>((resolve) => {
-        if (config.provider !== 'hang') setTimeout(resolve, config.provider)
-      }),
-  }),
+  create: openAgent,
 })
+lifecycle.on('commit:succeeded', ({ sessionId, from, to }) => say({ committed: `${sessionId}:${from}-${to}` }))
 lifecycle.on('drain:started', () => {
   say({ event: 'drain:started' })
   if (config.throws !== 'while draining') return

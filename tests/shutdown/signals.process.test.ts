@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { temporaryDirectory } from '../support/temporary.js'
 import { startChild } from './child.js'
 
 /** Far beyond what the process needs: a test that reaches it fails by what it finds, not by the time. */
@@ -34,6 +36,20 @@ test('D3, D6: what cannot be committed by the deadline is reported, and the proc
     drain: { remainingCount: 3, timedOut: true },
   })
   expect(child.text()).not.toContain('secret')
+})
+
+test('D3: with a persistent ledger, what a shutdown left is taken up at the next start', async () => {
+  const ledgerPath = join(await temporaryDirectory(), 'ledger.sqlite')
+  const first = startChild({ dirty: 3, provider: 'hang', deadlineMs: 500, ledgerPath })
+  await first.said('ready')
+  first.send('SIGTERM')
+  expect(await first.ended).toEqual({ code: 1, signal: null })
+  const second = startChild({ dirty: 0, provider: 1, deadlineMs: PLENTY_MS, ledgerPath })
+  await second.said('ready')
+  second.send('SIGTERM')
+  expect(await second.ended).toEqual({ code: 0, signal: null })
+  const committed = second.lines.flatMap((line) => ('committed' in line ? [line['committed']] : []))
+  expect(committed.sort()).toEqual(['session-0:1-1', 'session-1:1-1', 'session-2:1-1'])
 })
 
 test('D6: a second signal exits at once, with 128 and its number', async () => {
