@@ -164,6 +164,11 @@ export class SessionStore {
     await this.#saver.save(loaded, options)
   }
 
+  /** Stops every checkpointer and waits for the writes in progress: the second step of a shutdown. */
+  async stopCheckpointers(): Promise<void> {
+    await Promise.all([...this.#checkpointers].map((checkpointer) => checkpointer.stop()))
+  }
+
   /** Saves every loaded session durably; goes on past one that fails. */
   async flushAll(): Promise<FlushReport> {
     this.#assertOpen()
@@ -370,7 +375,7 @@ export class SessionStore {
   }
 
   async #closeAll(): Promise<void> {
-    await Promise.all([...this.#checkpointers].map((checkpointer) => checkpointer.stop()))
+    await this.stopCheckpointers()
     try {
       for (const loaded of this.#sessions.all()) await this.#saver.putAway(loaded)
       await this.#index.close()

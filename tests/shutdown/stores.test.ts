@@ -14,12 +14,15 @@ test('S4: a real session store is flushed and closed with its journal; a fresh o
   const session = await sessions.create({ id: 's' })
   session.messages.push({ role: 'user', content: 'hello', timestamp: 1 })
   await journal.append('s', 'run', 'token', { text: 'half an ans' })
+  const checkpoint = sessions.checkpoint('s')
+  checkpoint.activity()
 
   const report = await gracefulShutdown({
     ...{ lifecycle, sessions, journal, signals: [] },
     interruptTurns: () => journal.append('s', 'run', 'error', { message: 'shut down', type: 'interrupted' }),
   }).shutdown()
   expect(report).toMatchObject({ exitCode: 0, sessions: { flushed: 1, failed: [] } })
+  expect(report.steps[0]).toMatchObject({ step: 'checkpointers', status: 'done' })
 
   const laterJournal = await RunJournal.open({ directory: join(directory, 'runs') })
   const later = await SessionStore.open({ directory, journal: laterJournal })
