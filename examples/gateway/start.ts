@@ -1,0 +1,62 @@
+import type { AddressInfo } from 'node:net'
+import { TidemarkError } from 'tidemark'
+import { type Gateway, type GatewayOptions, openGateway } from './gateway.js'
+import { createServer } from './server.js'
+
+export interface StartOptions extends GatewayOptions {
+  readonly port: number
+  readonly deadlineMs: number
+}
+
+/** Why it does not start, in words for whoever typed the command. */
+export class StartError extends Error {
+  override readonly name = 'StartError'
+}
+
+/** Opens what is kept, listens on loopback, and closes everything in order when a signal comes. */
+export async function start(options: StartOptions): Promise<{ url: string; gateway: Gateway }> {
+  const { directory, port, deadlineMs, logger } = options
+  const gateway = await openGateway(options).catch((error: unknown) => {
+    throw explain(error, directory) ?? error
+  })
+  const server = await createServer(gateway)
+  try {
+    await server.listen({ host: '127.0.0.1', port })
+  } catch (error) {
+    await gateway.lifecycle.close()
+    await gateway.memory.close()
+    await gateway.sessions.close()
+    await gateway.journal.close()
+    throw isCode(error, 'EADDRINUSE')
+      ? new StartError(
+          `Port ${port} is taken. Stop the program that uses it, or choose another: PORT=${port + 1} npm start`,
+        )
+      : error
+  }
+  void deadlineMs
+  const sweep = new AbortController()
+  gateway.turns.recover(sweep.signal).catch((error: unknown) => {
+    logger.error({ err: error }, 'what an earlier process left could not be looked through')
+  })
+  const { port: chosen } = server.server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${chosen}`, gateway }
+}
+
+function explain(error: unknown, directory: string): StartError | undefined {
+  if (error instanceof TidemarkError && error.code === 'LOCKED') {
+    return new StartError(`Another gateway works in ${directory}. ${error.message}`)
+  }
+  if (isCode(error, 'EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC')) {
+    const { code } = error as NodeJS.ErrnoException
+    return new StartError(
+      `${directory} cannot be written to (${code ?? ''}). Make it writable, or choose another: TIDEMARK_DIR=<path> npm start`,
+    )
+  }
+  if (error instanceof TidemarkError) return new StartError(error.message)
+  return undefined
+}
+
+function isCode(error: unknown, ...codes: string[]): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && codes.includes(code)
+}
