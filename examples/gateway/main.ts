@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { ConfigError, readConfig } from './config.js'
 import { openHolographicMemory } from './memory/holographic.js'
+import { openVikingMemory } from './memory/openviking.js'
 import { offlineModel } from './model/offline.js'
 import { openAiModel } from './model/openai.js'
 import { start, StartError } from './start.js'
@@ -12,8 +13,8 @@ try {
   const { url, gateway } = await start({
     ...config,
     model: openai === undefined ? offlineModel() : openAiModel(openai),
-    openMemory: async (directory) =>
-      openviking === undefined ? openHolographicMemory(join(directory, 'memory.sqlite')) : (await import('./memory/openviking.js')).openVikingMemory(openviking),
+    openMemory: (directory) =>
+      openviking === undefined ? openHolographicMemory(join(directory, 'memory.sqlite')) : openVikingMemory(openviking),
     logger: pino({ level: config.logLevel }, pino.destination(2)),
   })
   process.stdout.write(`

@@ -19,7 +19,7 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway): void {
       if (previousId !== undefined && (await sessions.get(previousId)) === undefined) throw notFound('chat')
       const session = await sessions.create()
       await sessions.save(session)
-      if (previousId !== undefined) lifecycle.switchSession(previousId, session.id)
+      if (previousId !== undefined) turns.leave(previousId, session.id)
       return reply.code(201).send({ id: session.id })
     },
   )

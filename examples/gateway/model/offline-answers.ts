@@ -98,7 +98,8 @@ const TURNED: Readonly<Record<string, string>> = {
 
 function turnAround(text: string): string {
   const said = text.trim().replace(/[\p{L}]+(?:['’]\p{L}+)?/gu, (word) => TURNED[word.toLowerCase()] ?? word)
-  return /[.!…]$/.test(said) ? said : `${said}.`
+  const sentences = said.replace(/(?<=[.!?]\s+)\p{Ll}/gu, (letter) => letter.toUpperCase())
+  return /[.!…]$/.test(sentences) ? sentences : `${sentences}.`
 }
 
 function countTo(last: number): string {

@@ -91,17 +91,24 @@ async function newChat() {
   chat = emptyChat()
   showChat()
   $('question').focus()
-  const { id } = await api.newChat(previous.id)
-  chat.id = id
-  history.replaceState(null, '', `#${id}`)
+  await createChat(previous.id)
   await showChats()
+}
+
+/** Once for each chat, also when somebody sends before the answer to "New chat" is here. */
+function createChat(previousId) {
+  const created = chat
+  created.creating ??= api.newChat(previousId).then(({ id }) => {
+    created.id = id
+    if (chat === created) history.replaceState(null, '', `#${id}`)
+  })
+  return created.creating
 }
 
 async function ask(text) {
   clearProblem()
-  if (chat.id === undefined) chat.id = (await api.newChat()).id
+  if (chat.id === undefined) await createChat()
   const { id } = chat
-  history.replaceState(null, '', `#${id}`)
   const { runId } = await api.ask(id, text)
   $('welcome').hidden = true
   $('transcript').querySelector('.actions')?.remove()
@@ -232,7 +239,7 @@ async function onMemoryChange({ name, sessionId }) {
 
 async function begin() {
   const { model, memory } = await api.health()
-  $('about').textContent = `Model: ${model} · Memory: ${memory}`
+  $('about').replaceChildren(`Model: ${model}`, element('br'), `Memory: ${memory}`)
   const wanted = location.hash.slice(1)
   const chats = await api.chats()
   const first = chats.find(({ id }) => id === wanted) ?? chats[0]

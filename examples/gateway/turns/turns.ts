@@ -51,6 +51,19 @@ export class Turns {
     await working.done
   }
 
+  /** A new chat is a boundary for this one. If an answer is still being written, the boundary comes behind it. */
+  leave(sessionId: string, nextId: string): void {
+    const { lifecycle, logger } = this.#parts
+    const working = this.#busy.get(sessionId)
+    if (working === undefined || working === 'changing') {
+      lifecycle.switchSession(sessionId, nextId)
+      return
+    }
+    working.done
+      .then(() => lifecycle.switchSession(sessionId, nextId))
+      .catch((error: unknown) => logger.debug({ err: error, sessionId }, 'left at shutdown: drained instead'))
+  }
+
   undo(sessionId: string): Promise<Undone> {
     return this.#changing(sessionId, (session) => this.#undo(session))
   }
@@ -161,5 +174,8 @@ function titleOf(text: string): string {
   const line = text.trim().replace(/\s+/gu, ' ')
   if (line.length <= LONGEST_TITLE) return line
   // Not in the middle of a pair of surrogates.
-  return `${line.slice(0, LONGEST_TITLE).replace(/[\uD800-\uDBFF]$/, '').trimEnd()}…`
+  return `${line
+    .slice(0, LONGEST_TITLE)
+    .replace(/[\uD800-\uDBFF]$/, '')
+    .trimEnd()}…`
 }
