@@ -2,7 +2,7 @@ import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Logger, MemoryLifecycle } from 'tidemark'
 import { RunJournal } from 'tidemark/journal'
-import { AgentPool } from './shim.js'
+import { AgentPool } from 'tidemark/pool'
 import { SessionStore } from 'tidemark/sessions'
 import { sqliteLedger } from 'tidemark/sqlite'
 import type { Memory } from './memory/memory.js'
@@ -69,7 +69,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
         logger,
       }),
     )
-    const pool = new AgentPool({ lifecycle, create: (sessionId) => memory.agent(sessionId), max: LIVE_AGENTS })
+    const pool = new AgentPool({ lifecycle, create: (sessionId) => memory.agent(sessionId), max: LIVE_AGENTS, logger })
     const tools = [calculator, clock, ...memory.tools()]
     const turns = new Turns({ sessions, journal, lifecycle, pool, memory, model, tools, logger })
     await journal.prune({ maxAgeMs: JOURNAL_DAYS * 24 * 60 * MINUTE_MS })
@@ -78,4 +78,14 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     for (const resource of opened) await resource.close()
     throw error
   }
+}
+
+/** Without a drain: for tests, and for a start that failed. `start` closes in order. */
+export async function closeGateway({ turns, pool, lifecycle, memory, sessions, journal }: Gateway): Promise<void> {
+  await turns.interrupt()
+  await lifecycle.close()
+  await pool.close()
+  await memory.close()
+  await sessions.close()
+  await journal.close()
 }

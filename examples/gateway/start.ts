@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { TidemarkError } from 'tidemark'
-import { type Gateway, type GatewayOptions, openGateway } from './gateway.js'
+import { gracefulShutdown, type ShutdownReport } from 'tidemark/shutdown'
+import { closeGateway, type Gateway, type GatewayOptions, openGateway } from './gateway.js'
 import { createServer } from './server.js'
 
 export interface StartOptions extends GatewayOptions {
@@ -19,27 +20,40 @@ export async function start(options: StartOptions): Promise<{ url: string; gatew
   const gateway = await openGateway(options).catch((error: unknown) => {
     throw explain(error, directory) ?? error
   })
+  const { lifecycle, sessions, journal, pool, memory, turns } = gateway
   const server = await createServer(gateway)
   try {
     await server.listen({ host: '127.0.0.1', port })
   } catch (error) {
-    await gateway.lifecycle.close()
-    await gateway.memory.close()
-    await gateway.sessions.close()
-    await gateway.journal.close()
-    throw isCode(error, 'EADDRINUSE')
-      ? new StartError(
-          `Port ${port} is taken. Stop the program that uses it, or choose another: PORT=${port + 1} npm start`,
-        )
-      : error
+    await closeGateway(gateway)
+    throw isCode(error, 'EADDRINUSE') ? portTaken(port) : error
   }
-  void deadlineMs
-  const sweep = new AbortController()
-  gateway.turns.recover(sweep.signal).catch((error: unknown) => {
+  const { signal } = gracefulShutdown({
+    ...{ lifecycle, sessions, journal, pool, deadlineMs, logger },
+    servers: [() => server.close()],
+    waitForTurns: () => turns.idle(),
+    interruptTurns: () => turns.interrupt(),
+    onReport: async (report) => {
+      await memory.close()
+      process.stdout.write(`${summaryOf(report)}\n`)
+    },
+  })
+  turns.recover(signal).catch((error: unknown) => {
     logger.error({ err: error }, 'what an earlier process left could not be looked through')
   })
   const { port: chosen } = server.server.address() as AddressInfo
   return { url: `http://127.0.0.1:${chosen}`, gateway }
+}
+
+function summaryOf({ drain, durationMs, exitCode }: ShutdownReport): string {
+  const { committed = 0, accepted = 0, remaining = [] } = drain ?? {}
+  const left = remaining.length === 0 ? 'nothing is left' : `${remaining.length} are left for the next start`
+  const learned = `${committed + accepted} stretches of conversation handed to memory, ${left}`
+  return `Stopped after ${durationMs} ms: ${learned}${exitCode === 0 ? '.' : ' (exit code 1).'}`
+}
+
+function portTaken(port: number): StartError {
+  return new StartError(`Port ${port} is taken. Stop what uses it, or choose another one: PORT=${port + 1} npm start`)
 }
 
 function explain(error: unknown, directory: string): StartError | undefined {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { EventName } from 'tidemark'
+import type { EventName, MemoryLifecycle } from 'tidemark'
 import { notFound } from './errors.js'
 import type { Gateway } from './gateway.js'
 import { CURSOR, RUN, type RunParams } from './schemas.js'
@@ -50,28 +50,29 @@ export function addStreams(app: FastifyInstance, { sessions, journal, turns, lif
     },
   )
 
-  app.get('/api/events', (_request, reply) =>
-    send(reply, async function* (signal) {
-      yield RECONNECT
-      const queue: string[] = []
-      let wake = (): void => undefined
-      signal.addEventListener('abort', () => wake())
-      const unsubscribe = MEMORY_EVENTS.map((name) =>
-        lifecycle.on(name, (event) => {
-          queue.push(message('memory', { name, ...event }))
-          wake()
-        }),
-      )
-      try {
-        while (!signal.aborted) {
-          yield* queue.splice(0)
-          if (queue.length === 0 && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve))
-        }
-      } finally {
-        for (const stop of unsubscribe) stop()
-      }
+  app.get('/api/events', (_request, reply) => send(reply, (signal) => memoryEvents(lifecycle, signal)))
+}
+
+async function* memoryEvents(lifecycle: MemoryLifecycle, signal: AbortSignal): AsyncGenerator<string> {
+  let waiting: string[] = []
+  let wake = (): void => undefined
+  const stops = MEMORY_EVENTS.map((name) =>
+    lifecycle.on(name, (event) => {
+      waiting.push(message('memory', { name, ...event }))
+      wake()
     }),
   )
+  signal.addEventListener('abort', () => {
+    for (const stop of stops) stop()
+    wake()
+  })
+  yield RECONNECT
+  while (!signal.aborted) {
+    const events = waiting
+    waiting = []
+    yield* events
+    if (events.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+  }
 }
 
 function message(event: string, data: object): string {

@@ -94,6 +94,11 @@ export class Run {
     await sessions.endTurn(sessionId, runId, [...partial, note], { toolCalls })
   }
 
+  /** The session keeps the run as its active one: whoever reads it in the next process recovers it. */
+  async interrupt(): Promise<void> {
+    await this.#record('error', { message: 'the gateway was stopped', type: 'interrupted' })
+  }
+
   /** A memory that is away must not stop the conversation. */
   async #recall(): Promise<string[]> {
     const { memory, logger } = this.#parts

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AgentPool } from '../shim.js'
+import type { AgentPool } from 'tidemark/pool'
 import type { JournalEvent } from 'tidemark/journal'
 import type { Session } from 'tidemark/sessions'
 import { ModelError } from '../model/model.js'
@@ -27,6 +27,8 @@ export interface Undone {
 }
 
 const LONGEST_TITLE = 60
+/** Why a run was aborted, if not by the user. */
+const SHUTDOWN = Symbol('shutdown')
 
 /** Begins, cancels, undoes and repeats turns: one at a time in each session. */
 export class Turns {
@@ -85,6 +87,20 @@ export class Turns {
     return followRun(this.#parts.journal, { sessionId, runId, live }, { after, signal })
   }
 
+  /** Resolves when no turn is running. */
+  async idle(): Promise<void> {
+    while (this.#running().length > 0) await Promise.all(this.#running().map(({ done }) => done))
+  }
+
+  /**
+   * Stops what still runs, because the process has to end. Neither completed nor cancelled: the next start finds it in
+   * the journal and shows it as interrupted.
+   */
+  async interrupt(): Promise<void> {
+    for (const { abort } of this.#running()) abort.abort(SHUTDOWN)
+    await this.idle()
+  }
+
   /** Takes up what an earlier process left: interrupted answers, and a turn that was saved but not marked. */
   async recover(signal: AbortSignal): Promise<void> {
     const { sessions, lifecycle, memory, logger } = this.#parts
@@ -96,6 +112,10 @@ export class Turns {
         logger.info({ sessionId: id }, 'a turn that was saved and not marked has been marked')
       }
     }
+  }
+
+  #running(): Working[] {
+    return [...this.#busy.values()].filter((busy) => busy !== 'changing')
   }
 
   #working(sessionId: string, runId: string): Working | undefined {
@@ -123,7 +143,8 @@ export class Turns {
       await pool.use(sessionId, (agent) => run.perform(agent))
     } catch (error) {
       try {
-        if (abort.signal.aborted) await sessions.cancelRun(sessionId, runId)
+        if (abort.signal.reason === SHUTDOWN) await run.interrupt()
+        else if (abort.signal.aborted) await sessions.cancelRun(sessionId, runId)
         else {
           logger.warn({ err: error, sessionId, runId }, 'an answer failed')
           await run.fail(error instanceof ModelError ? error.message : 'something went wrong in the gateway')
