@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config'
  * after the other, because the machine is small. `types` compiles what must and must not compile.
  */
 export default defineConfig({
+  // The examples import `tidemark` by name, as their readers do; tests run them on the sources.
+  resolve: { tsconfigPaths: true },
   test: {
     reporters: ['default'],
     projects: [

@@ -30,7 +30,13 @@ export async function start(options: StartOptions): Promise<{ url: string; gatew
   }
   const { signal } = gracefulShutdown({
     ...{ lifecycle, sessions, journal, pool, deadlineMs, logger },
-    servers: [() => server.close()],
+    servers: [
+      {
+        close: () => server.close(),
+        closeIdleConnections: () => server.server.closeIdleConnections(),
+        closeAllConnections: () => server.server.closeAllConnections(),
+      },
+    ],
     waitForTurns: () => turns.idle(),
     interruptTurns: () => turns.interrupt(),
     onReport: async (report) => {

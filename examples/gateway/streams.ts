@@ -27,7 +27,11 @@ export function addStreams(app: FastifyInstance, { sessions, journal, turns, lif
       open.delete(controller)
       controller.abort()
     })
-    return reply.type('text/event-stream').send(Readable.from(events(controller.signal)))
+    // A connection that was a stream is not used again, so that nothing waits for it at shutdown.
+    return reply
+      .type('text/event-stream')
+      .header('connection', 'close')
+      .send(Readable.from(events(controller.signal)))
   }
 
   app.get<{ Params: RunParams; Querystring: { after?: string } }>(

@@ -1,8 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
 export const ROOT = new URL('../../../', import.meta.url)
@@ -19,21 +16,17 @@ export interface Exit {
 export interface GatewayProcess {
   readonly url: string
   readonly pid: number
-  output(): string
+  readonly output: () => string
   kill(signal: NodeJS.Signals): Promise<Exit>
-}
-
-export async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'tidemark-gateway-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
 }
 
 export interface SpawnOptions {
   readonly directory: string
   readonly port?: number
+  /** Instead of the gateway's own main. */
   readonly script?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Runs it as another user. */
   readonly uid?: number
 }
 
@@ -60,7 +53,7 @@ export function runGateway(options: SpawnOptions): Promise<Exit> {
 
 interface Launched {
   readonly process: ChildProcess
-  output(): string
+  readonly output: () => string
 }
 
 function launch({ directory, port = 0, script = MAIN, env = {}, uid }: SpawnOptions): Launched {
