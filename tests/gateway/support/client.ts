@@ -92,18 +92,24 @@ export class Client {
   async *follow(id: string, runId: string, { after, lastEventId }: { after?: number; lastEventId?: number } = {}) {
     const query = after === undefined ? '' : `?after=${after}`
     const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) }
-    const response = await fetch(`${this.url}/api/sessions/${id}/runs/${runId}/events${query}`, { headers })
+    const hangUp = new AbortController()
+    const path = `/api/sessions/${id}/runs/${runId}/events${query}`
+    const response = await fetch(this.url + path, { headers, signal: hangUp.signal })
     if (!response.ok || response.body === null) throw new Error(`following a run: HTTP ${response.status}`)
     let rest = ''
-    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
-      const blocks = (rest + text).split('\n\n')
-      rest = blocks.pop() ?? ''
-      for (const block of blocks) {
-        const event = parseEvent(block)
-        if (event === undefined) continue
-        yield event
-        if (event.event === 'end') return
+    try {
+      for await (const bytes of response.body as AsyncIterable<Uint8Array>) {
+        const blocks = (rest + Buffer.from(bytes).toString('latin1')).split('\n\n')
+        rest = blocks.pop() ?? ''
+        for (const block of blocks) {
+          const event = parseEvent(Buffer.from(block, 'latin1').toString())
+          if (event === undefined) continue
+          yield event
+          if (event.event === 'end') return
+        }
       }
+    } finally {
+      hangUp.abort()
     }
   }
 }

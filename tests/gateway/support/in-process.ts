@@ -38,6 +38,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {
     closing ??= server.close().then(() => closeGateway(gateway))
+    // A client may hold a spare connection on which it never asked anything: to Node that one is not idle.
+    server.server.closeAllConnections()
     return closing
   }
   onTestFinished(close)
