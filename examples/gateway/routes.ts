@@ -25,7 +25,7 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway): void {
   )
 
   app.get<{ Params: SessionParams }>('/api/sessions/:id', { schema: { params: SESSION } }, async ({ params }) => {
-    const session = await sessions.get(params.id)
+    const session = await turns.read(params.id)
     if (session === undefined) throw notFound('chat')
     const { id, title, messages, toolCalls, activeRunId, pendingUserMessage, pendingStartedAt } = session
     const { generation = 0, watermark = 0, segments = [] } = (await lifecycle.inspect(id)) ?? {}

@@ -18,11 +18,13 @@ export async function createServer(gateway: Gateway): Promise<FastifyInstance> {
     bodyLimit: LARGEST_BODY,
     // Connections that only wait are closed at shutdown; the event streams end by themselves.
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: 128 },
+    // Long enough for every id; what is longer is refused by its schema.
+    routerOptions: { maxParamLength: 1_000 },
     // A number is not quietly made a text, and a field that nobody knows is an error.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
     frameworkErrors: (error, _request, reply) => void sendError(reply, error, gateway),
   })
+  app.removeContentTypeParser('text/plain')
   // One token a start. It is in the page, and a foreign page cannot read ours.
   const token = randomBytes(24).toString('base64url')
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, gateway))

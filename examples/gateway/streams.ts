@@ -13,7 +13,7 @@ const MEMORY_EVENTS: readonly EventName[] = [
 const RECONNECT = 'retry: 500\n\n'
 
 /** Server-sent events. A browser reconnects by itself and says with `Last-Event-ID` what it saw last. */
-export function addStreams(app: FastifyInstance, { sessions, journal, turns, lifecycle }: Gateway): void {
+export function addStreams(app: FastifyInstance, { journal, turns, lifecycle }: Gateway): void {
   const open = new Set<AbortController>()
   // Nothing else ends a stream that waits, so a server that closes would wait with it.
   app.addHook('preClose', async () => {
@@ -38,8 +38,8 @@ export function addStreams(app: FastifyInstance, { sessions, journal, turns, lif
     '/api/sessions/:id/runs/:runId/events',
     { schema: { params: RUN, querystring: CURSOR } },
     async ({ params: { id, runId }, query, headers }, reply) => {
-      // Reading the session also recovers a run that an earlier process left behind.
-      if ((await sessions.get(id)) === undefined) throw notFound('chat')
+      // Whoever is told that this answer is over finds the chat in order.
+      if ((await turns.read(id)) === undefined) throw notFound('chat')
       const isKnown = turns.isRunning(id, runId) || (await journal.summary(id, runId)).state !== 'unknown'
       if (!isKnown) throw notFound('answer')
       const after = readCursor(headers['last-event-id']) ?? readCursor(query.after) ?? 0

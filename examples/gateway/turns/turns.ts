@@ -40,6 +40,17 @@ export class Turns {
     this.#parts = parts
   }
 
+  /** A chat as it is now. An answer that an earlier process left behind is recovered first. */
+  async read(sessionId: string): Promise<Session | undefined> {
+    const { sessions } = this.#parts
+    const session = await sessions.get(sessionId)
+    const runId = session?.activeRunId ?? null
+    if (runId === null || this.isRunning(sessionId, runId)) return session
+    // Another reader is recovering it, and this one was not made to wait. Here it is worth the wait.
+    await sessions.lock(sessionId).runExclusive(() => undefined)
+    return sessions.get(sessionId)
+  }
+
   /** Resolves as soon as the words of the user are saved; the answer is followed with `follow`. */
   start(sessionId: string, text: string): Promise<{ runId: string }> {
     return this.#changing(sessionId, (session) => this.#begin(session, text))
@@ -181,7 +192,7 @@ export class Turns {
     }
     this.#busy.set(sessionId, 'changing')
     try {
-      const session = await this.#parts.sessions.get(sessionId)
+      const session = await this.read(sessionId)
       if (session === undefined) throw notFound('chat')
       return await change(session)
     } finally {
