@@ -155,11 +155,9 @@ describe.skipIf(executable === undefined)(
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'No finished turn is ever forgotten' }).waitFor()
       expect(await focused.getAttribute('id')).toBe('question')
-      await tabTo(/^Tell me a story slowly/, 'Shift+Tab')
+      await tabTo(/^count to 2/, 'Shift+Tab')
       await page.keyboard.press('Enter')
       await answers(page).getByText('1 2').waitFor()
-      await page.keyboard.press('Shift+Tab')
-      expect(await focused.count()).toBe(1)
     })
 
     test.each([
@@ -181,10 +179,11 @@ describe.skipIf(executable === undefined)(
       await page.getByRole('button', { name: 'Memory' }).tap()
       await page.getByRole('complementary', { name: 'Memory' }).waitFor()
       await page.keyboard.press('Escape')
+      await page.getByRole('complementary', { name: 'Memory' }).waitFor({ state: 'hidden' })
       await page.getByRole('button', { name: 'Chats' }).tap()
       await chats.getByRole('button', { name: 'New chat' }).tap()
       await page.getByRole('heading', { name: 'No finished turn is ever forgotten' }).waitFor()
-      expect(await chats.isVisible()).toBe(false)
+      await chats.waitFor({ state: 'hidden' })
     })
   },
 )

@@ -1,5 +1,5 @@
 import { api } from './api.js'
-import { $, announce, clearProblem, element, showProblem } from './dom.js'
+import { $, announce, clearProblem, element, refill, showProblem } from './dom.js'
 import { closeDrawers, setUpDrawers } from './drawers.js'
 import { refreshFacts, showMemoryState } from './memory-panel.js'
 import { followMemory, followRun } from './streams.js'
@@ -24,11 +24,12 @@ function emptyChat() {
 
 async function showChats() {
   const chats = await api.chats()
-  $('chats').replaceChildren(
+  refill(
+    $('chats'),
     ...chats.map(({ id, title, updatedAt }) => {
       const button = element(
         'button',
-        { type: 'button', onclick: () => openChat(id).catch(showProblem) },
+        { type: 'button', dataset: { key: id }, onclick: () => openChat(id).catch(showProblem) },
         element('span', { className: 'name', textContent: title || 'New chat' }),
         element('span', { className: 'when', textContent: whenOf(updatedAt) }),
       )
@@ -146,8 +147,11 @@ async function refreshChat() {
   const fresh = await api.chat(id)
   // Somebody may have gone to another chat meanwhile.
   if (chat.id !== id) return
+  const isSame = JSON.stringify({ ...fresh, memory: 0 }) === JSON.stringify({ ...chat, memory: 0 })
   chat = fresh
-  showChat({ keepPlace: true })
+  // Cards that were opened stay open, and a reader is not disturbed.
+  if (isSame) showMemoryState(chat.memory)
+  else showChat({ keepPlace: true })
 }
 
 function follow(chatId, runId) {

@@ -23,3 +23,10 @@ export function showProblem(error) {
 export function clearProblem() {
   $('banner').hidden = true
 }
+
+/** Fills a list anew; whoever has the keyboard on one of its buttons (`data-key`) keeps it there. */
+export function refill(parent, ...children) {
+  const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined
+  parent.replaceChildren(...children)
+  if (key !== undefined) parent.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus()
+}

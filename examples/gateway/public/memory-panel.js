@@ -1,5 +1,5 @@
 import { api } from './api.js'
-import { $, element, showProblem } from './dom.js'
+import { $, element, refill, showProblem } from './dom.js'
 
 let known = new Set()
 
@@ -13,12 +13,12 @@ export async function refreshFacts() {
     facts.length === 0
       ? 'Nothing yet. Facts come here when a chat is left or has been quiet for a while.'
       : 'What was learned from your chats. Forgotten facts are not learned again.'
-  $('facts').replaceChildren(...facts.map(factItem))
+  refill($('facts'), ...facts.map(factItem))
   known = new Set(facts.map(({ id }) => id))
 }
 
 function factItem({ id, content }) {
-  const forget = element('button', { type: 'button', title: 'Forget', textContent: '✕' })
+  const forget = element('button', { type: 'button', title: 'Forget', textContent: '✕', dataset: { key: id } })
   forget.setAttribute('aria-label', `Forget: ${content}`)
   forget.addEventListener('click', () => {
     api

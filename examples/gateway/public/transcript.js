@@ -1,5 +1,5 @@
 import { toolCard } from './cards.js'
-import { $, element } from './dom.js'
+import { $, element, refill } from './dom.js'
 
 /** Builds the conversation from what the gateway keeps. */
 export function renderTranscript(chat, { onUndo, onRetry }) {
@@ -10,12 +10,12 @@ export function renderTranscript(chat, { onUndo, onRetry }) {
       element(
         'li',
         { className: 'actions' },
-        element('button', { type: 'button', id: 'undo', textContent: 'Undo', onclick: onUndo }),
-        element('button', { type: 'button', id: 'retry', textContent: 'Retry', onclick: onRetry }),
+        element('button', { type: 'button', dataset: { key: 'undo' }, textContent: 'Undo', onclick: onUndo }),
+        element('button', { type: 'button', dataset: { key: 'retry' }, textContent: 'Retry', onclick: onRetry }),
       ),
     )
   }
-  $('transcript').replaceChildren(...items)
+  refill($('transcript'), ...items)
 }
 
 export function userItem(text) {

@@ -183,6 +183,8 @@ export class Turns {
     const withdrawn =
       mark === undefined ? { retracted: 0, offered: 0 } : await lifecycle.retractTurns(id, mark.generation)
     const { text } = await sessions.retryLast(id)
+    // A chat is called after its first turn.
+    if (start === 0) await sessions.update(id, (live) => void (live.title = ''))
     return { text, ...withdrawn }
   }
 
