@@ -33,7 +33,10 @@ export function addRoutes(app: FastifyInstance, gateway: Gateway): void {
       segments.reduce((sum, each) => sum + (each.state === state ? each.to - each.from + 1 : 0), 0)
     return {
       ...{ id, title, messages, toolCalls, activeRunId, pendingUserMessage, pendingStartedAt },
-      memory: { generation, watermark, waiting: turnsIn('dirty') + turnsIn('claimed'), parked: turnsIn('parked') },
+      memory: {
+        ...{ generation, watermark, waiting: turnsIn('dirty') + turnsIn('claimed') },
+        ...{ accepted: turnsIn('accepted'), parked: turnsIn('parked') },
+      },
     }
   })
 

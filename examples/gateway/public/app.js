@@ -44,7 +44,7 @@ function showChat({ keepPlace = false } = {}) {
   $('title').textContent = chat.title || 'New chat'
   $('welcome').hidden = !isEmpty
   renderTranscript(chat, { onUndo: () => undo().catch(showProblem), onRetry: () => retry().catch(showProblem) })
-  showMemoryState(chat.memory ?? { generation: 0, waiting: 0, parked: 0 })
+  showMemoryState(chat.memory)
   if (!keepPlace) scrollToEnd(true)
 }
 

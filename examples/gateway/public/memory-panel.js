@@ -31,7 +31,7 @@ function factItem({ id, content }) {
 }
 
 /** How far memory is behind this chat. */
-export function showMemoryState({ generation, waiting, parked }) {
+export function showMemoryState({ generation = 0, waiting = 0, accepted = 0, parked = 0 } = {}) {
   const pill = $('memory-state')
   const turns = (count) => (count === 1 ? '1 turn' : `${count} turns`)
   const [className, text] =
@@ -39,9 +39,11 @@ export function showMemoryState({ generation, waiting, parked }) {
       ? ['parked', `${turns(parked)} could not be learned`]
       : waiting > 0
         ? ['waiting', `${turns(waiting)} to learn`]
-        : generation > 0
-          ? ['learned', 'learned']
-          : ['', '']
+        : accepted > 0
+          ? ['waiting', `${turns(accepted)} being learned`]
+          : generation > 0
+            ? ['learned', 'learned']
+            : ['', '']
   pill.className = `pill ${className}`
   pill.textContent = text
 }

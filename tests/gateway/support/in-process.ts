@@ -21,7 +21,9 @@ export interface InProcess {
 export interface InProcessOptions {
   readonly directory?: string
   readonly model?: Model
-  /** Changes the built-in memory, to make it slow or broken. */
+  /** Instead of the built-in one. */
+  readonly openMemory?: () => Memory
+  /** Changes the memory, to make it slow or broken. */
   readonly wrapMemory?: (memory: Memory) => Memory
 }
 
@@ -31,7 +33,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const directory = options.directory ?? join(await temporaryDirectory(), 'state')
   const logger = recordingLogger()
   const openMemory = async (path: string): Promise<Memory> =>
-    wrapMemory(await openHolographicMemory(join(path, 'memory.sqlite')))
+    wrapMemory(options.openMemory?.() ?? (await openHolographicMemory(join(path, 'memory.sqlite'))))
   const gateway = await openGateway({ directory, model, logger, openMemory })
   const server = await createServer(gateway)
   const url = await server.listen({ host: '127.0.0.1', port: 0 })
