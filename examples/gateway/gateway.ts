@@ -1,4 +1,4 @@
-import { chmod, mkdir } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Logger, MemoryLifecycle } from 'tidemark'
 import { RunJournal } from 'tidemark/journal'
@@ -36,9 +36,8 @@ const MINUTE_MS = 60_000
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { directory, model, logger } = options
-  await mkdir(directory, { recursive: true })
   // What people say in here is nobody else's business.
-  await chmod(directory, 0o700)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
   const opened: { close(): Promise<unknown> }[] = []
   const keep = <T extends { close(): Promise<unknown> }>(resource: T): T => {
     opened.unshift(resource)
@@ -83,8 +82,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 /** Without a drain: for tests, and for a start that failed. `start` closes in order. */
 export async function closeGateway({ turns, pool, lifecycle, memory, sessions, journal }: Gateway): Promise<void> {
   await turns.interrupt()
+  await pool.close({ signal: AbortSignal.abort() })
   await lifecycle.close()
-  await pool.close()
   await memory.close()
   await sessions.close()
   await journal.close()

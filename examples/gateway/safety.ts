@@ -30,13 +30,19 @@ export function guardRequests(app: FastifyInstance, token: string): void {
     if (host === undefined || !hosts.includes(host)) {
       throw new RequestError(403, 'FOREIGN_HOST', `This gateway answers as ${hosts.join(' or ')} only.`)
     }
-    if (origin !== undefined && !hosts.some((own) => origin === `http://${own}`)) {
+    const isForeign = origin !== undefined && !hosts.some((own) => origin === `http://${own}`)
+    if (isForeign || (request.url.startsWith('/api/') && isFromElsewhere(request.headers['sec-fetch-site']))) {
       throw new RequestError(403, 'FOREIGN_ORIGIN', 'Requests from other web pages are refused.')
     }
     if (request.method !== 'GET' && request.method !== 'HEAD' && !isSame(request.headers[TOKEN_HEADER], token)) {
       throw new RequestError(403, 'TOKEN_WRONG', `The header ${TOKEN_HEADER} must carry the token of the page.`)
     }
   })
+}
+
+/** Browsers say so even where they send no Origin, as for a picture. A link to the page itself is welcome. */
+function isFromElsewhere(site: unknown): boolean {
+  return site !== undefined && site !== 'same-origin' && site !== 'none'
 }
 
 function ownHosts(request: FastifyRequest): string[] {

@@ -16,6 +16,7 @@ const STATUS: Readonly<Record<string, number>> = { NOT_FOUND: 404, RUN_ALIVE: 40
 export async function createServer(gateway: Gateway): Promise<FastifyInstance> {
   const app = fastify({
     bodyLimit: LARGEST_BODY,
+    exposeHeadRoutes: false,
     // Connections that only wait are closed at shutdown; the event streams end by themselves.
     forceCloseConnections: 'idle',
     // Long enough for every id; what is longer is refused by its schema.

@@ -45,7 +45,7 @@ export async function start(options: StartOptions): Promise<{ url: string; gatew
     },
   })
   turns.recover(signal).catch((error: unknown) => {
-    logger.error({ err: error }, 'what an earlier process left could not be looked through')
+    if (!signal.aborted) logger.error({ err: error }, 'what an earlier process left could not be looked through')
   })
   const { port: chosen } = server.server.address() as AddressInfo
   return { url: `http://127.0.0.1:${chosen}`, gateway }

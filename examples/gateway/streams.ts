@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { EventName, MemoryLifecycle } from 'tidemark'
 import { notFound } from './errors.js'
 import type { Gateway } from './gateway.js'
+import { Inbox } from './inbox.js'
 import { CURSOR, RUN, type RunParams } from './schemas.js'
 
 /** What moves the memory panel of the page: ids and numbers, never what was said. */
@@ -58,24 +59,15 @@ export function addStreams(app: FastifyInstance, { journal, turns, lifecycle }: 
 }
 
 async function* memoryEvents(lifecycle: MemoryLifecycle, signal: AbortSignal): AsyncGenerator<string> {
-  let waiting: string[] = []
-  let wake = (): void => undefined
-  const stops = MEMORY_EVENTS.map((name) =>
-    lifecycle.on(name, (event) => {
-      waiting.push(message('memory', { name, ...event }))
-      wake()
-    }),
-  )
+  const inbox = new Inbox<object>({ limit: 1_000, signal })
+  const stops = MEMORY_EVENTS.map((name) => lifecycle.on(name, (event) => inbox.put({ name, ...event })))
   signal.addEventListener('abort', () => {
     for (const stop of stops) stop()
-    wake()
   })
   yield RECONNECT
-  while (!signal.aborted) {
-    const events = waiting
-    waiting = []
-    yield* events
-    if (events.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+  for (let arrived = await inbox.take(); arrived !== undefined; arrived = await inbox.take()) {
+    const events = arrived === 'behind' ? [{ name: 'missed' }] : arrived
+    for (const event of events) yield message('memory', event)
   }
 }
 

@@ -40,6 +40,14 @@ const TABLE: readonly BadRequest[] = [
     code: 'FOREIGN_ORIGIN',
   },
   {
+    name: 'a picture on a foreign page',
+    path: '/api/events',
+    headers: { 'sec-fetch-site': 'cross-site' },
+    status: 403,
+    code: 'FOREIGN_ORIGIN',
+  },
+  { name: 'a page at another port', path: '/api/sessions', headers: { 'sec-fetch-site': 'same-site' }, status: 403 },
+  {
     name: 'an opaque Origin',
     method: 'POST',
     path: '/api/sessions',

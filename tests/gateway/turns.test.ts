@@ -211,7 +211,7 @@ describe('undo and retry', () => {
     await client.newChat(id)
     await until('the chat is learned', async () => (await client.facts()).length === 1)
     const undone = await client.send('POST', `/api/sessions/${id}/undo`)
-    expect(undone).toMatchObject({ status: 200, body: { retracted: 0 } })
+    expect(undone).toMatchObject({ status: 200, body: { retracted: 0, offered: 1 } })
     expect((await client.chat(id)).messages).toEqual([])
   })
 

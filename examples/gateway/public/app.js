@@ -237,8 +237,10 @@ $('suggestions').append(
 setUpDrawers()
 
 async function onMemoryChange({ name, sessionId }) {
-  if (name === 'commit:succeeded' || name === 'receipt:settled' || name === 'connected') await refreshFacts()
-  if (run === undefined && (sessionId === chat.id || name === 'connected')) await refreshChat()
+  // `connected` and `missed`: anything may have happened.
+  const isAnything = sessionId === undefined
+  if (name === 'commit:succeeded' || name === 'receipt:settled' || isAnything) await refreshFacts()
+  if (run === undefined && (sessionId === chat.id || isAnything)) await refreshChat()
 }
 
 async function begin() {

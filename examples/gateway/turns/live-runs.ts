@@ -1,59 +1,31 @@
 import type { JournalEvent, RunJournal } from 'tidemark/journal'
+import { Inbox } from '../inbox.js'
 
 /** A reader this far behind gets the rest from the journal instead of from memory. */
-const LONGEST_QUEUE = 1_000
+const LONGEST_WAIT = 1_000
 
 /** One run that works now, and whoever watches it. */
 export class LiveRun {
-  readonly #watchers = new Set<Watcher>()
+  readonly #watchers = new Set<Inbox<JournalEvent>>()
+  #isOver = false
 
   publish(event: JournalEvent): void {
-    for (const watcher of this.#watchers) watcher.push(event)
+    for (const watcher of this.#watchers) watcher.put(event)
   }
 
   end(): void {
+    this.#isOver = true
     for (const watcher of this.#watchers) watcher.end()
     this.#watchers.clear()
   }
 
-  watch(signal: AbortSignal): Watcher {
-    const watcher = new Watcher()
-    this.#watchers.add(watcher)
-    const stop = (): void => {
-      watcher.end()
-      this.#watchers.delete(watcher)
-    }
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
+  watch(signal: AbortSignal): Inbox<JournalEvent> {
+    const watcher = new Inbox<JournalEvent>({ limit: LONGEST_WAIT, signal })
+    // A reader may have found the run working and begin to read when it has ended.
+    if (this.#isOver) watcher.end()
+    else this.#watchers.add(watcher)
+    signal.addEventListener('abort', () => this.#watchers.delete(watcher), { once: true })
     return watcher
-  }
-}
-
-class Watcher {
-  #queue: JournalEvent[] = []
-  #ended = false
-  #wake: (() => void) | undefined
-
-  push(event: JournalEvent): void {
-    this.#queue.push(event)
-    this.#wake?.()
-  }
-
-  end(): void {
-    this.#ended = true
-    this.#wake?.()
-  }
-
-  /** What came since the last call; `undefined` when the run has ended and all was handed out. */
-  async next(): Promise<readonly JournalEvent[] | 'behind' | undefined> {
-    if (this.#queue.length === 0 && !this.#ended) {
-      await new Promise<void>((resolve) => (this.#wake = resolve))
-      this.#wake = undefined
-    }
-    const events = this.#queue
-    this.#queue = []
-    if (events.length > LONGEST_QUEUE) return 'behind'
-    return events.length === 0 && this.#ended ? undefined : events
   }
 }
 
@@ -62,7 +34,7 @@ class Watcher {
  * the end that the session store wrote. A run that does not work any more is simply read to its end.
  */
 export async function* followRun(
-  journal: RunJournal,
+  journal: Pick<RunJournal, 'read'>,
   run: { readonly sessionId: string; readonly runId: string; readonly live: LiveRun | undefined },
   cursor: { readonly after: number; readonly signal: AbortSignal },
 ): AsyncGenerator<JournalEvent> {
@@ -76,18 +48,16 @@ export async function* followRun(
       after = event.seq
       yield event
     }
-    for (let events = await watcher?.next(); ; events = await watcher?.next()) {
-      if (events === 'behind') break
-      if (events === undefined) {
-        if (signal.aborted) return
-        yield* journal.read(sessionId, runId, { after })
-        return
-      }
-      for (const event of events) {
+    let arrived = await watcher?.take()
+    for (; arrived !== undefined && arrived !== 'behind'; arrived = await watcher?.take()) {
+      for (const event of arrived) {
         if (event.seq <= after) continue
         after = event.seq
         yield event
       }
     }
+    if (arrived === 'behind') continue
+    if (!signal.aborted) yield* journal.read(sessionId, runId, { after })
+    return
   }
 }
