@@ -16,11 +16,11 @@ async function openRun(runId: string) {
       live.publish({ seq, event: 'token', payload, at: 0 })
     }
   }
-  const stop = new AbortController()
-  onTestFinished(() => stop.abort())
-  const follow = (after = 0): AsyncGenerator<JournalEvent, undefined> =>
-    followRun(journal, { sessionId: 'chat', runId, live }, { after, signal: stop.signal })
-  return { live, say, follow, stop }
+  const follow = (after = 0, hangUp = new AbortController()): AsyncGenerator<JournalEvent, void> => {
+    onTestFinished(() => hangUp.abort())
+    return followRun(journal, { sessionId: 'chat', runId, live }, { after, signal: hangUp.signal })
+  }
+  return { live, say, follow }
 }
 
 const numbers = (last: number, first = 1): number[] => Array.from({ length: last - first + 1 }, (_, at) => first + at)
@@ -30,7 +30,7 @@ describe('following a run', () => {
     const { live, say, follow } = await openRun('long')
     await say(1)
     const reader = follow()
-    const seen = [(await reader.next()).value?.seq]
+    const seen = [((await reader.next()).value ?? undefined)?.seq]
     await say(2_500)
     live.end()
     for await (const { seq } of reader) seen.push(seq)
@@ -38,12 +38,13 @@ describe('following a run', () => {
   })
 
   test('a reader that hangs up is let go of, also while it waits', async () => {
-    const { say, follow, stop } = await openRun('left')
+    const { say, follow } = await openRun('left')
+    const hangUp = new AbortController()
     await say(1)
-    const reader = follow()
+    const reader = follow(0, hangUp)
     await reader.next()
     const waiting = reader.next()
-    stop.abort()
+    hangUp.abort()
     expect(await waiting).toEqual({ done: true, value: undefined })
   })
 

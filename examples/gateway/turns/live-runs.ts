@@ -37,7 +37,7 @@ export async function* followRun(
   journal: Pick<RunJournal, 'read'>,
   run: { readonly sessionId: string; readonly runId: string; readonly live: LiveRun | undefined },
   cursor: { readonly after: number; readonly signal: AbortSignal },
-): AsyncGenerator<JournalEvent> {
+): AsyncGenerator<JournalEvent, void> {
   const { sessionId, runId, live } = run
   const { signal } = cursor
   let { after } = cursor

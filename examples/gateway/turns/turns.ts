@@ -93,7 +93,7 @@ export class Turns {
   }
 
   /** The events of a run behind a cursor, until it ends; of a run that has ended, what its journal holds. */
-  follow(sessionId: string, runId: string, after: number, signal: AbortSignal): AsyncGenerator<JournalEvent> {
+  follow(sessionId: string, runId: string, after: number, signal: AbortSignal): AsyncGenerator<JournalEvent, void> {
     const live = this.#working(sessionId, runId)?.live
     return followRun(this.#parts.journal, { sessionId, runId, live }, { after, signal })
   }
