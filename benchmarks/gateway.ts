@@ -42,7 +42,7 @@ export async function benchGateway(): Promise<BenchRow[]> {
     const end = Date.now() + SECONDS * 1_000
     const users = Array.from({ length: USERS }, async (_, at) => {
       await pause((at * RAMP_MS) / USERS)
-      await new User(url, token, agent, seen).chatUntil(end, `Town${at}x`)
+      await new User(url, token, agent, seen).chatUntil(end, { name: `Town${at}`, words: 15 + (at % 11) })
     })
     await Promise.all(users)
     const samples = memory.stop()

@@ -9,6 +9,8 @@ export interface Seen {
 }
 
 const TURNS_PER_CHAT = 3
+/** Not everybody says the same: a memory in which all facts share their words is none. */
+const VERBS = 'prefer like love enjoy use need own drive study play eat drink wear read speak avoid'.split(' ')
 const FIRST_TOKEN = 'event: token'
 const ENDED = 'event: end'
 
@@ -26,13 +28,14 @@ export class User {
     this.#seen = seen
   }
 
-  async chatUntil(end: number, name: string): Promise<void> {
+  /** Answers have `words` words: people whose answers end together would all start a new chat together. */
+  async chatUntil(end: number, { name, words }: { readonly name: string; readonly words: number }): Promise<void> {
     let previousId: string | undefined
     for (let chats = 0; Date.now() < end; chats++) {
       try {
         previousId = await this.#newChat(previousId)
         for (let turn = 0; turn < TURNS_PER_CHAT && Date.now() < end; turn++) {
-          await this.#ask(previousId, turn === 0 ? `I live in ${name}${chats}` : 'count to 20')
+          await this.#ask(previousId, turn === 0 ? statement(name, chats) : `count to ${words}`)
         }
       } catch (error) {
         this.#seen.errors.push(error instanceof Error ? error.message : String(error))
@@ -92,4 +95,9 @@ export class User {
       sent.end(body === undefined ? undefined : JSON.stringify(body))
     })
   }
+}
+
+function statement(name: string, number: number): string {
+  const verb = VERBS[(name.length + number * 7 + name.charCodeAt(name.length - 1)) % VERBS.length] ?? ''
+  return `I ${verb} ${name}${number}`
 }
