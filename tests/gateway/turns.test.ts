@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { gate } from 'tidemark/testing'
 import type { Memory } from '../../examples/gateway/memory/memory.js'
 import { ModelError } from '../../examples/gateway/model/model.js'
 import { type StreamEvent, textOf } from './support/client.js'
@@ -7,12 +6,11 @@ import { startInProcess, steppedModel, until } from './support/in-process.js'
 
 const text = (said: string) => ({ type: 'text' as const, text: said })
 
-/** Every commit waits at a gate, as behind a provider that hangs. */
+/** Every commit waits for ever, as behind a provider that hangs. */
 function hangingMemory(memory: Memory): Memory {
-  const hanging = gate()
   return {
     ...memory,
-    agent: (sessionId) => ({ ...memory.agent(sessionId), commitMemorySession: () => hanging.step as never }),
+    agent: (sessionId) => ({ ...memory.agent(sessionId), commitMemorySession: () => new Promise(() => undefined) }),
   }
 }
 
@@ -243,10 +241,11 @@ describe('undo and retry', () => {
 
 describe('new chat', () => {
   test('B2: answers while the provider hangs, and the chat before it is being committed', async () => {
-    const { client } = await startInProcess({ wrapMemory: hangingMemory })
+    const { client, gateway } = await startInProcess({ wrapMemory: hangingMemory })
     const first = await client.newChat()
     await client.ask(first, 'I live in Lisbon.')
     const second = await client.newChat(first)
+    await until('the commit is under way', async () => (await gateway.lifecycle.inspect(first))?.inFlight === true)
     expect((await client.ask(second, 'count to 2')).at(-1)?.event).toBe('end')
     expect((await client.chat(first)).memory).toMatchObject({ waiting: 1, watermark: 0 })
   })
