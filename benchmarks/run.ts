@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { benchCore } from './core.js'
+import { benchGateway } from './gateway.js'
 import { benchHolographic } from './holographic.js'
 import type { BenchRow } from './row.js'
 import { benchSessions } from './sessions.js'
@@ -10,6 +11,7 @@ const areas: Record<string, () => Promise<BenchRow[]>> = {
   core: benchCore,
   sessions: benchSessions,
   holographic: benchHolographic,
+  gateway: benchGateway,
 }
 
 const wanted = process.argv.slice(2)
