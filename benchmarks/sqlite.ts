@@ -122,20 +122,24 @@ async function sockets(directory: string): Promise<BenchRow[]> {
   const rows: BenchRow[] = []
   for (const count of [1_000, 50]) {
     const batches: number[] = []
-    const run = async (kind: string): Promise<number> => {
-      const { requests, meanBatch } = await serve(directory, kind, count, 20_000)
-      if (kind !== 'none') batches.push(meanBatch)
-      return requests
+    const seen = { without: [] as number[], with: [] as number[] }
+    for (let round = 0; round < 5; round += 1) {
+      seen.without.push((await serve(directory, 'none', count, 40_000)).rate)
+      const served = await serve(directory, `sockets-${count}`, count, 40_000)
+      seen.with.push(served.rate)
+      batches.push(served.meanBatch)
     }
-    const seen = await rates({ without: () => run('none'), with: () => run(`sockets-${count}`) }, 3)
     const mean = median(batches)
-    rows.push(share(`${count} sockets`, seen.with, seen.without, 45, 'the same server without a ledger'), {
-      name: `${count} sockets: mean batch`,
-      value: mean,
-      unit: 'marks',
-      bar: 'at least 20',
-      ok: mean >= 20,
-    })
+    rows.push(
+      share(`${count} sockets`, median(seen.with), median(seen.without), 45, 'the same server without a ledger'),
+      {
+        name: `${count} sockets: mean batch`,
+        value: mean,
+        unit: 'marks',
+        bar: 'at least 20',
+        ok: mean >= 20,
+      },
+    )
   }
   return rows
 }

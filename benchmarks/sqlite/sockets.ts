@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
 export interface Served {
-  /** Answered requests. */
-  readonly requests: number
+  /** Answered requests a second, from the first socket to the last answer. */
+  readonly rate: number
   /** Marks a transaction, on the average. */
   readonly meanBatch: number
 }
@@ -18,11 +18,14 @@ export async function serve(directory: string, kind: string, sockets: number, re
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const { port } = await receive<{ port: number }>(server)
-  await Promise.all(Array.from({ length: sockets }, (_, index) => converse(port, index, Math.ceil(requests / sockets))))
+  const each = Math.ceil(requests / sockets)
+  const start = performance.now()
+  await Promise.all(Array.from({ length: sockets }, (_, index) => converse(port, index, each)))
+  const rate = (each * sockets * 1_000) / (performance.now() - start)
   server.send('end')
   const { batches, marks } = await receive<{ batches: number; marks: number }>(server)
   await once(server, 'exit')
-  return { requests: Math.ceil(requests / sockets) * sockets, meanBatch: batches === 0 ? 0 : marks / batches }
+  return { rate, meanBatch: batches === 0 ? 0 : marks / batches }
 }
 
 async function receive<T>(child: ChildProcess): Promise<T> {
