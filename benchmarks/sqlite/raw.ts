@@ -6,7 +6,7 @@ export async function openRaw(directory: string): Promise<SqlDatabase> {
   const { DatabaseSync } = await loadSqlite()
   const db = new DatabaseSync(join(directory, 'raw.db'))
   const pragmas = ['auto_vacuum = INCREMENTAL', 'locking_mode = EXCLUSIVE', 'journal_mode = WAL', 'synchronous = FULL']
-  pragmas.push('fullfsync = ON', 'checkpoint_fullfsync = ON', 'wal_autocheckpoint = 4000')
+  pragmas.push('fullfsync = ON', 'checkpoint_fullfsync = ON', 'wal_autocheckpoint = 1000')
   for (const pragma of pragmas) db.exec(`PRAGMA ${pragma}`)
   db.exec('CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT)')
   db.exec('CREATE TABLE marks (id INTEGER PRIMARY KEY, session INTEGER, generation INTEGER)')

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/ledgers.js'
 import { childPath } from './children/run-child.js'
 
-const script = fileURLToPath(new URL('../../scripts/with-node.mjs', import.meta.url))
+const script = fileURLToPath(new URL('../../scripts/with-node.js', import.meta.url))
 const OTHER = process.versions.node.startsWith('20.') ? '24' : '20'
 
 interface Marked {

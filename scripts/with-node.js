@@ -2,7 +2,7 @@
 /**
  * Runs a script under another Node, taken from the registry's `node` package and kept in node_modules/.node-<version>:
  *
- *   node scripts/with-node.mjs 24 node_modules/vitest/vitest.mjs run tests/ledger
+ *   node scripts/with-node.js 24 node_modules/vitest/vitest.mjs run tests/ledger
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
