@@ -8,10 +8,6 @@ import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
 /** A chat server over HTTP in a process of its own: every request is a finished turn, marked durably or not at all. */
 const [directory = '', kind = 'none'] = process.argv.slice(2)
 const agent = { agentId: 'bench', commitMemorySession: () => undefined }
-const messages = [
-  { role: 'user', content: 'x'.repeat(200) },
-  { role: 'assistant', content: 'y'.repeat(300) },
-]
 let batches = 0
 let marks = 0
 class CountingHost extends LocalHost {
@@ -35,11 +31,16 @@ const lifecycle =
       })
 
 const server = createServer((request, response) => {
-  request.resume()
+  let body = ''
+  request.setEncoding('utf8')
+  request.on('data', (chunk: string) => (body += chunk))
   request.on('end', () => {
-    const sessionId = String(request.headers['x-session'])
-    const reply = (generation: number): void => void response.end(`${generation}`)
-    if (lifecycle === undefined) reply(0)
+    const { sessionId, messages } = JSON.parse(body) as { sessionId: string; messages: unknown[] }
+    const reply = (generation: number): void => {
+      const answer = JSON.stringify({ sessionId, generation })
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
+    }
+    if (lifecycle === undefined) reply(messages.length)
     else void lifecycle.markTurnCompleted(sessionId, { agent, messages }).then(reply)
   })
 })

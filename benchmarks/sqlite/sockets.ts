@@ -35,7 +35,13 @@ async function receive<T>(child: ChildProcess): Promise<T> {
 
 /** HTTP by hand: a client library would be the slowest part of it. */
 function converse(port: number, index: number, requests: number): Promise<void> {
-  const request = `POST / HTTP/1.1\r\nHost: bench\r\nx-session: session-${index}\r\nContent-Length: 2\r\n\r\n{}`
+  const messages = [
+    { role: 'user', content: 'x'.repeat(200) },
+    { role: 'assistant', content: 'y'.repeat(300) },
+  ]
+  const body = JSON.stringify({ sessionId: `session-${index}`, messages })
+  const head = `POST /turns HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+  const request = `${head}\r\n\r\n${body}`
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, '127.0.0.1', () => void socket.write(request))
     let left = requests
