@@ -1,11 +1,18 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { benchCore } from './core.js'
+import { benchHolographic } from './holographic.js'
 import type { BenchRow } from './row.js'
+import { benchSessions } from './sessions.js'
 import { benchSqlite } from './sqlite.js'
 
 /** `npm run bench` runs all of them, `npm run bench -- core` one. Prints a table and writes benchmarks/results/latest.json. */
-const areas: Record<string, () => Promise<BenchRow[]>> = { core: benchCore, sqlite: benchSqlite }
+const areas: Record<string, () => Promise<BenchRow[]>> = {
+  core: benchCore,
+  sqlite: benchSqlite,
+  sessions: benchSessions,
+  holographic: benchHolographic,
+}
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !(name in areas))

@@ -122,24 +122,25 @@ async function sockets(directory: string): Promise<BenchRow[]> {
   const rows: BenchRow[] = []
   for (const count of [1_000, 50]) {
     const batches: number[] = []
-    const seen = { without: [] as number[], with: [] as number[] }
+    const shares: number[] = []
+    const seen: number[] = []
     for (let round = 0; round < 5; round += 1) {
-      seen.without.push((await serve(directory, 'none', count, 40_000)).rate)
-      const served = await serve(directory, `sockets-${count}`, count, 40_000)
-      seen.with.push(served.rate)
+      const without = await serve(directory, 'none', count, 20_000)
+      const served = await serve(directory, `sockets-${count}-${round}`, count, 20_000)
+      seen.push(served.rate)
+      shares.push(served.rate / without.rate)
       batches.push(served.meanBatch)
     }
+    // Side by side, round by round: other work on the disk hits a ledger and spares a server without one.
+    const limit = median(seen) / median(shares)
     const mean = median(batches)
-    rows.push(
-      share(`${count} sockets`, median(seen.with), median(seen.without), 45, 'the same server without a ledger'),
-      {
-        name: `${count} sockets: mean batch`,
-        value: mean,
-        unit: 'marks',
-        bar: 'at least 20',
-        ok: mean >= 20,
-      },
-    )
+    rows.push(share(`${count} sockets`, median(seen), limit, 45, 'the same server without a ledger'), {
+      name: `${count} sockets: mean batch`,
+      value: mean,
+      unit: 'marks',
+      bar: 'at least 20',
+      ok: mean >= 20,
+    })
   }
   return rows
 }

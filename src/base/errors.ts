@@ -9,6 +9,8 @@ export type TidemarkErrorCode =
   | 'COMMIT_ANSWER_INVALID'
   | 'CORRUPT'
   | 'DIMENSION_MISMATCH'
+  | 'FACT_EXISTS'
+  | 'FILE_FOREIGN'
   | 'FILE_NEWER'
   | 'FILE_SYSTEM_REFUSED'
   | 'LEDGER_FAILED'

@@ -1,13 +1,11 @@
 import { TidemarkError } from '../base/errors.js'
 import { checkSessionId } from '../base/ids.js'
 import {
-  type CommitReason,
   discard,
   hasUncommittedWork,
   release,
   retractTurns,
   type Retraction,
-  retryDelay,
   rotate,
   type SessionState,
   unpark,
@@ -15,7 +13,8 @@ import {
 import type { MemoryAgent } from './agent.js'
 import { type AgentHandle, Agents } from './agents.js'
 import { Background } from './background.js'
-import { ProviderCall } from './call.js'
+import { ByHand, type CommitOptions } from './by-hand.js'
+import { closeAgent } from './close-agent.js'
 import { Committer } from './committer.js'
 import { Drain } from './drain.js'
 import { type EventName, Events, type Listener } from './events.js'
@@ -25,42 +24,20 @@ import { healthOf } from './health.js'
 import { Holds } from './holds.js'
 import { Marker, type MarkOptions } from './marker.js'
 import { count, duration, type LifecycleOptions, resolveOptions, type Settings } from './options.js'
-import type { StepOutcome } from './outcomes.js'
 import { Owners } from './owners.js'
 import { Recorder } from './recorder.js'
-import { recoverSessions } from './recovery.js'
+import { startRecovery } from './recovery.js'
 import type { CommitOutcome, DrainReport, EvictReport, FlushReport, Health, SessionSnapshot } from './reports.js'
 import { Settler } from './settler.js'
 import { Slots } from './slots.js'
-import { snapshotOf } from './snapshot.js'
-import { ABORTED, waitOrAbort } from './wait.js'
+import { matches, type SessionFilter, snapshotOf } from './snapshot.js'
 import { Wakes } from './wakes.js'
-
-export interface CommitOptions {
-  /** Takes the segment if nobody owns it yet; never somebody else's. */
-  readonly agent?: MemoryAgent
-  /** Wait for a commit that is under way, then commit what is left. @default false */
-  readonly wait?: boolean
-  /** Ends the caller's wait, not a call that has begun. */
-  readonly signal?: AbortSignal
-  /** @default 'manual' */
-  readonly reason?: CommitReason
-}
 
 export interface EvictOptions {
   /** Close this agent only, also if another one has taken its place. @default all agents of the session */
   readonly agent?: MemoryAgent
   /** Ends the wait; nothing is closed then. */
   readonly signal?: AbortSignal
-}
-
-export interface SessionFilter {
-  /** Only sessions with (or without) uncommitted work. */
-  readonly uncommitted?: boolean
-  /** Only sessions with (or without) parked segments. */
-  readonly parked?: boolean
-  /** Only sessions with (or without) accepted segments that have not settled. */
-  readonly unsettled?: boolean
 }
 
 const NOTHING_DONE: FlushReport = Object.freeze({ committed: 0, accepted: 0, failed: 0, parked: 0, clean: true })
@@ -86,6 +63,7 @@ export class MemoryLifecycle {
   readonly #settler: Settler
   readonly #committer: Committer
   readonly #background: Background
+  readonly #byHand: ByHand
   readonly #evictor: Evictor
   readonly #marker: Marker
   readonly #drains = new Set<Drain>()
@@ -94,7 +72,7 @@ export class MemoryLifecycle {
   private constructor(settings: Settings) {
     this.#settings = settings
     this.#events = new Events(settings.logger)
-    this.#agents = new Agents((handle) => this.#closeAgent(handle))
+    this.#agents = new Agents((handle) => closeAgent(handle, settings, this.#events))
     this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
     this.#recorder = new Recorder(settings, this.#events, this.#agents, (sessionId, at) =>
       this.#wakes.schedule(sessionId, at),
@@ -109,6 +87,7 @@ export class MemoryLifecycle {
     this.#committer = new Committer(parts)
     this.#evictor = new Evictor({ ...parts, committer: this.#committer })
     this.#background = new Background({ ...parts, committer: this.#committer, settler: this.#settler })
+    this.#byHand = new ByHand({ ...parts, committer: this.#committer, closing: this.#background.closing })
     this.#marker = new Marker({
       ...parts,
       register: (sessionId, handle) => this.#register(sessionId, handle),
@@ -120,7 +99,10 @@ export class MemoryLifecycle {
   static async open(options: LifecycleOptions = {}): Promise<MemoryLifecycle> {
     const lifecycle = new MemoryLifecycle(resolveOptions(options))
     await lifecycle.#settings.ledger.open()
-    lifecycle.#recover()
+    startRecovery({
+      ...{ settings: lifecycle.#settings, background: lifecycle.#background },
+      ...{ events: lifecycle.#events, wakes: lifecycle.#wakes },
+    })
     return lifecycle
   }
 
@@ -180,19 +162,10 @@ export class MemoryLifecycle {
   /** Offers the oldest available segment to its owner: one attempt, reported as it went. */
   async commit(sessionId: string, options: CommitOptions = {}): Promise<CommitOutcome> {
     const id = checkSessionId(sessionId)
-    const { agent, signal, wait = false } = options
-    const adopter = agent === undefined ? undefined : this.#agents.handleOf(agent)
+    const adopter = options.agent === undefined ? undefined : this.#agents.handleOf(options.agent)
     if (id === undefined) return { status: 'clean' }
     this.#assertOpen()
-    const signals = [signal, this.#background.closing]
-    for (;;) {
-      if (signals.some((each) => each?.aborted === true)) return { status: 'aborted' }
-      const outcome = await waitOrAbort(this.#tryOnce(id, options, adopter, new Set()), ...signals)
-      if (outcome === ABORTED) return { status: 'aborted' }
-      const flight = outcome.status === 'busy' && wait ? this.#flights.get(id) : undefined
-      if (flight === undefined) return outcome.status === 'waiting' ? { status: 'busy' } : outcome
-      await waitOrAbort(flight.landed, ...signals)
-    }
+    return this.#byHand.commit(id, options, adopter)
   }
 
   /** Commits segment after segment, each once, until the session is clean or nothing progresses. */
@@ -200,22 +173,7 @@ export class MemoryLifecycle {
     const id = checkSessionId(sessionId)
     if (id === undefined) return NOTHING_DONE
     this.#assertOpen()
-    const counts = { committed: 0, accepted: 0, failed: 0, parked: 0 }
-    const signals = [options.signal, this.#background.closing]
-    const tried = new Set<number>()
-    while (!signals.some((each) => each?.aborted === true)) {
-      const before = tried.size
-      const outcome = await waitOrAbort(this.#tryOnce(id, options, undefined, tried), ...signals)
-      if (outcome === ABORTED) break
-      if (tried.size > before) {
-        if (outcome.status in counts) counts[outcome.status as keyof typeof counts] += 1
-        continue
-      }
-      const flight = outcome.status === 'busy' ? this.#flights.get(id) : undefined
-      if (flight === undefined) break
-      await waitOrAbort(flight.landed, ...signals)
-    }
-    return { ...counts, clean: !(await this.hasUncommittedWork(id)) }
+    return this.#byHand.flush(id, options)
   }
 
   /** A boundary for the previous conversation. The caller never waits for the provider. */
@@ -385,18 +343,6 @@ export class MemoryLifecycle {
     for (const drain of this.#drains) drain.touch(sessionId)
   }
 
-  async #tryOnce(
-    sessionId: string,
-    options: CommitOptions,
-    adopter: AgentHandle | undefined,
-    tried: Set<number>,
-  ): Promise<StepOutcome> {
-    return this.#committer.commitNext(sessionId, {
-      ...{ scope: 'all', reason: options.reason ?? 'manual', adopter, impatient: true, tried, gone: new Set() },
-      signal: options.signal,
-    })
-  }
-
   async #unpark(sessionId: string): Promise<number> {
     const at = this.#settings.clock.now()
     const { result } = await this.#recorder.transact(sessionId, (state) =>
@@ -409,32 +355,6 @@ export class MemoryLifecycle {
     return snapshotOf(sessionId, state, {
       inFlight: this.#flights.get(sessionId)?.segment !== undefined,
       agentId: this.#agents.current(sessionId)?.id,
-    })
-  }
-
-  #recover(tries = 1): void {
-    const { ledger, logger, clock, retry, random, describeError } = this.#settings
-    if (!ledger.supports.persistent) return
-    const parts = { settings: this.#settings, background: this.#background, events: this.#events, wakes: this.#wakes }
-    // One turn of the event loop later, so that whoever opened us can listen first.
-    setImmediate(() => {
-      if (this.#closing !== undefined) return
-      recoverSessions(parts).catch((error: unknown) => {
-        if (this.#closing !== undefined) return
-        logger.error({ err: describeError(error) }, 'the recovery of earlier work failed; it is tried again')
-        clock.setTimer(() => this.#recover(tries + 1), retryDelay(tries, retry, random()))
-      })
-    })
-  }
-
-  #closeAgent(handle: AgentHandle): void {
-    const { clock, commitTimeoutMs, logger, describeError } = this.#settings
-    const call = new ProviderCall(() => handle.agent.close?.(), { clock, timeoutMs: commitTimeoutMs, graceMs: 0 })
-    handle.closing = call.result.then((result) => {
-      if (result === 'abandoned') logger.warn({ agentId: handle.id }, 'an agent did not close in time')
-      else if (result.kind === 'threw')
-        logger.warn({ agentId: handle.id, err: describeError(result.error) }, 'an agent failed to close')
-      this.#events.emit('agent:closed', { agentId: handle.id })
     })
   }
 
@@ -461,19 +381,4 @@ export class MemoryLifecycle {
     if (this.#closing === undefined) return
     throw new TidemarkError('CLOSED', 'This MemoryLifecycle is closed. Open a new one on the same ledger to go on.')
   }
-}
-
-function matches(state: SessionState, filter: SessionFilter): boolean {
-  const has = (wanted: boolean | undefined, found: boolean): boolean => wanted === undefined || wanted === found
-  return (
-    has(filter.uncommitted, hasUncommittedWork(state)) &&
-    has(
-      filter.parked,
-      state.segments.some((segment) => segment.state === 'parked'),
-    ) &&
-    has(
-      filter.unsettled,
-      state.segments.some((segment) => segment.state === 'accepted'),
-    )
-  )
 }

@@ -1,4 +1,4 @@
-import { allSegments, type Segment, type SessionState, watermark } from '../core/index.js'
+import { allSegments, hasUncommittedWork, type Segment, type SessionState, watermark } from '../core/index.js'
 import type { SegmentSnapshot, SessionSnapshot } from './reports.js'
 
 export function snapshotOf(
@@ -26,4 +26,23 @@ function snapshotSegment(segment: Segment): SegmentSnapshot {
     state: segment.state === 'waiting' ? 'dirty' : segment.state,
     ...(segment.error === undefined ? {} : { error: segment.error }),
   }
+}
+
+export interface SessionFilter {
+  /** Only sessions with (or without) uncommitted work. */
+  readonly uncommitted?: boolean
+  /** Only sessions with (or without) parked segments. */
+  readonly parked?: boolean
+  /** Only sessions with (or without) accepted segments that have not settled. */
+  readonly unsettled?: boolean
+}
+
+export function matches(state: SessionState, filter: SessionFilter): boolean {
+  const has = (wanted: boolean | undefined, found: boolean): boolean => wanted === undefined || wanted === found
+  const hasSegment = (wanted: Segment['state']): boolean => state.segments.some((segment) => segment.state === wanted)
+  return (
+    has(filter.uncommitted, hasUncommittedWork(state)) &&
+    has(filter.parked, hasSegment('parked')) &&
+    has(filter.unsettled, hasSegment('accepted'))
+  )
 }

@@ -212,6 +212,15 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
     return eviction
   }
 
+  /** It began under an id that the agent has left: it would close nothing there. */
+  #restartEviction(resident: Resident<Agent>): void {
+    const { eviction, agent } = resident
+    if (eviction === undefined || agent === undefined) return
+    resident.eviction = undefined
+    eviction.stop.abort()
+    this.#startEviction(resident, agent, { isFinal: eviction.isFinal })
+  }
+
   async #callEvict(
     sessionId: string,
     agent: Agent,
@@ -273,11 +282,12 @@ export class AgentPool<Agent extends MemoryAgent = MemoryAgent> {
   #noteRotated(oldId: string, newId: string): void {
     for (const residents of [this.#residents, this.#evicting]) {
       const resident = residents.get(oldId)
-      if (resident === undefined || residents.has(newId)) continue
+      if (resident === undefined || residents.has(newId) || resident.eviction?.isReleased === true) continue
       residents.delete(oldId)
       residents.set(newId, resident)
       resident.sessionId = newId
       if (resident.pins > 0) resident.keepHold(this.#settings.lifecycle.hold(newId))
+      this.#restartEviction(resident)
     }
   }
 

@@ -48,6 +48,9 @@ export function gracefulShutdown(options: ShutdownOptions): ShutdownHandle {
       strayErrors += 1
     }
   }
+  // close-with-grace changes its listeners at the first signal. Where the last listener goes, Node drops a signal that has
+  // arrived and is not delivered yet: this one stays, so that a second signal close behind the first is not lost.
+  for (const signal of signals) process.on(signal, stay)
   const grace = closeWithGrace(
     {
       delay: false,
@@ -66,6 +69,7 @@ export function gracefulShutdown(options: ShutdownOptions): ShutdownHandle {
   if (settings.catchErrors) process.on('uncaughtException', onError)
   const uninstall = (): void => {
     grace.uninstall()
+    for (const signal of signals) process.off(signal, stay)
     process.off('uncaughtException', onError)
   }
   return {
@@ -73,6 +77,10 @@ export function gracefulShutdown(options: ShutdownOptions): ShutdownHandle {
     shutdown: () => begin({ kind: 'call' }).finally(uninstall),
     uninstall,
   }
+}
+
+function stay(): void {
+  // Listening is all it does.
 }
 
 /** Where it was thrown, without what it says: a message may quote a conversation. */

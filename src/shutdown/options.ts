@@ -20,6 +20,7 @@ export interface ShutdownOptions {
       readonly flushed: number
       readonly failed: readonly { readonly id: string; readonly error: unknown }[]
     }>
+    stopCheckpointers?(): Promise<unknown>
     close(): Promise<unknown>
   }
   /** A `RunJournal`. */
@@ -28,7 +29,7 @@ export interface ShutdownOptions {
   readonly pool?: { close(context: StepContext): Promise<unknown> }
   /** They stop accepting at once; running requests go on. */
   readonly servers?: readonly Server[]
-  /** Stops checkpointers and waits for writes in progress. */
+  /** Stops checkpointers and waits for writes in progress. @default `sessions.stopCheckpointers` */
   readonly stopCheckpointers?: (context: StepContext) => unknown
   /** Resolves when no turn is running. @default the end of all requests of `servers` */
   readonly waitForTurns?: (context: StepContext) => unknown

@@ -21,22 +21,21 @@ const LOOK_EVERY_MS = 100
 
 /** Stops accepting at once, synchronously. */
 export function closeServers(servers: readonly Server[], clock: Clock): ClosingServers {
-  let isClosed = false
   const closed = Promise.all(servers.map(closeServer)).then(() => undefined)
-  const end = (): void => {
-    isClosed = true
-  }
-  closed.then(end, end)
+  const objects = servers.filter((server) => typeof server !== 'function')
+  let cancelTimer: () => void = () => undefined
   const look = (): void => {
-    if (isClosed) return
-    for (const server of servers) if (typeof server !== 'function') server.closeIdleConnections?.()
-    clock.setTimer(look, LOOK_EVERY_MS)
+    for (const server of objects) server.closeIdleConnections?.()
+    cancelTimer = clock.setTimer(look, LOOK_EVERY_MS)
   }
   look()
+  // The step that waits for it reports a failure; until then it is not an unhandled one.
+  closed.catch(() => undefined)
   return {
     closed,
     cut() {
-      for (const server of servers) if (typeof server !== 'function') server.closeAllConnections?.()
+      cancelTimer()
+      for (const server of objects) server.closeAllConnections?.()
     },
   }
 }

@@ -27,7 +27,10 @@ export async function shutDown(
 
   logger.info({ trigger, deadlineMs }, 'shutting down')
   const servers = closeServers(settings.servers, clock)
-  await step('checkpointers', settings.stopCheckpointers)
+  await step(
+    'checkpointers',
+    settings.stopCheckpointers ?? (sessions?.stopCheckpointers && (() => sessions.stopCheckpointers?.())),
+  )
   await step('turns', settings.waitForTurns ?? (settings.servers.length === 0 ? undefined : () => servers.closed))
   await step('interrupt', settings.interruptTurns)
   await step('connections', settings.servers.length === 0 ? undefined : () => servers.closed)

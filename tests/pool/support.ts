@@ -1,6 +1,6 @@
 import type { EvictReport, MemoryAgent } from '../../src/index.js'
 import { AgentPool, type AgentPoolOptions } from '../../src/pool/index.js'
-import { type ScriptedAgent, scriptedAgent } from '../../src/testing/index.js'
+import { type Gate, gate, type ScriptedAgent, scriptedAgent } from '../../src/testing/index.js'
 import { openLifecycle, type Opened } from '../support/lifecycle.js'
 
 export interface OpenedPool extends Opened {
@@ -35,6 +35,20 @@ export async function openPool(
       await opened.lifecycle.markTurnCompleted(sessionId, { agent })
     })
   return { ...opened, pool, created, turn }
+}
+
+/** In a pool with room for one: another session pushes this one out, and its provider has been called and is waiting. */
+export async function pushOut(
+  { turn, created }: OpenedPool,
+  sessionId: string,
+): Promise<{ readonly agent: ScriptedAgent; readonly slow: Gate }> {
+  await turn(sessionId)
+  const agent = created.get(sessionId)![0]!
+  const slow = gate()
+  agent.script.push(slow.step)
+  await turn('other')
+  await slow.entered
+  return { agent, slow }
 }
 
 /** Something a test lets go on. */

@@ -1,1 +1,5 @@
-export {}
+export { HolographicProvider } from './provider.js'
+export { extractStatements } from './extract.js'
+export type { HolographicOptions } from './options.js'
+export type { ToolSchema } from './tools.js'
+export type { Contradiction, ExtractContext, ExtractedFact, Extractor, Fact, FactPatch } from './types.js'

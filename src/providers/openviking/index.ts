@@ -1,1 +1,2 @@
-export {}
+export { OpenVikingProvider, type OpenVikingHealth, type RecallOptions } from './provider.js'
+export type { OpenVikingOptions } from './options.js'

@@ -1,0 +1,186 @@
+import type { Logger } from '../base/logger.js'
+import { AppendLog } from '../log/append-log.js'
+import { isMissing, type OpenLogFile } from '../log/files.js'
+import { serialiseFields } from '../log/line.js'
+import { OpenFiles } from '../log/open-files.js'
+import { positionAtEnd } from '../log/scan.js'
+import { eventOf, JOURNAL_FORMAT, readJournal, type JournalFiles } from './journal-files.js'
+
+export interface RunLogsOptions {
+  readonly journals: JournalFiles
+  readonly maxOpenRuns: number
+  readonly logger: Logger
+  readonly openFile: OpenLogFile | undefined
+}
+
+interface Run {
+  log: AppendLog | undefined
+  /** The log while it is opened, moved or written anew. It stays until the last one who waited has appended. */
+  preparing: Promise<AppendLog> | undefined
+  waiting: number
+}
+
+/** The logs of the runs that are written to now: opened on first use, moved with their session, bounded in number. */
+export class RunLogs {
+  readonly #options: RunLogsOptions
+  readonly #files = new OpenFiles()
+  readonly #runs = new Map<string, Run>()
+  /** Runs whose session was renamed while they ran: the old place leads to the new session. */
+  readonly #moved = new Map<string, string>()
+
+  constructor(options: RunLogsOptions) {
+    this.#options = options
+  }
+
+  /** The session under which the run is kept now. */
+  placeOf(sessionId: string, runId: string): string {
+    const next = this.#moved.get(keyOf(sessionId, runId))
+    return next === undefined ? sessionId : this.placeOf(next, runId)
+  }
+
+  /** Calls back with the run's log, in the order of the calls: at once where it is open. */
+  async with<T>(sessionId: string, runId: string, append: (log: AppendLog) => Promise<T>): Promise<T> {
+    const run = this.#run(sessionId, runId)
+    if (run.log !== undefined && run.preparing === undefined && !run.log.poisoned) return append(run.log)
+    run.preparing ??= this.#prepare(run, sessionId, runId)
+    return this.#waitTurn(run, run.preparing, append)
+  }
+
+  async move(fromSessionId: string, toSessionId: string, runId: string): Promise<void> {
+    const from = this.placeOf(fromSessionId, runId)
+    const before = this.#runs.get(keyOf(from, runId))
+    this.#runs.delete(keyOf(from, runId))
+    // A run that comes back to an earlier session ends there: aliases must not form a circle.
+    this.#moved.delete(keyOf(toSessionId, runId))
+    this.#moved.set(keyOf(from, runId), toSessionId)
+    const run: Run = { log: undefined, preparing: undefined, waiting: 0 }
+    this.#runs.set(keyOf(toSessionId, runId), run)
+    run.preparing = (async () => {
+      if (before !== undefined) await closeRun(before)
+      await this.#options.journals.move(from, toSessionId, runId)
+      return this.#open(toSessionId, runId)
+    })()
+    await this.#waitTurn(run, run.preparing, () => Promise.resolve())
+  }
+
+  /** Closes the log of one run, or of all runs of a session, and forgets it. */
+  async drop(sessionId: string, runId?: string): Promise<void> {
+    for (const [key, run] of this.#runs) {
+      if (runId === undefined ? !key.startsWith(`${sessionId}/`) : key !== keyOf(sessionId, runId)) continue
+      this.#runs.delete(key)
+      this.#forgetMoves(key)
+      await closeRun(run)
+    }
+  }
+
+  /** Syncs what was written and not synced; failures are logged, and the next append writes that journal anew. */
+  async syncAll(): Promise<void> {
+    await this.#all(async ({ log }) => {
+      if (log?.exists === true && !log.synced && !log.poisoned) await log.sync()
+    }, 'syncing a journal failed')
+  }
+
+  async closeAll(): Promise<void> {
+    await this.#all(async (run) => {
+      await run.preparing
+    }, 'opening a journal failed')
+    await this.syncAll()
+    await this.#all(closeRun, 'closing a journal failed')
+    this.#runs.clear()
+    this.#moved.clear()
+  }
+
+  async #all(work: (run: Run) => Promise<void>, failure: string): Promise<void> {
+    const { logger } = this.#options
+    await Promise.all(
+      [...this.#runs.values()].map((run) => work(run).catch((error: unknown) => logger.error({ err: error }, failure))),
+    )
+  }
+
+  async #waitTurn<T>(run: Run, preparing: Promise<AppendLog>, append: (log: AppendLog) => Promise<T>): Promise<T> {
+    run.waiting += 1
+    try {
+      run.log = await preparing
+    } finally {
+      run.waiting -= 1
+      // Only with the last one may others append without waiting: earlier they would have overtaken somebody.
+      if (run.waiting === 0 && run.preparing === preparing) run.preparing = undefined
+    }
+    return append(run.log)
+  }
+
+  #run(sessionId: string, runId: string): Run {
+    const key = keyOf(this.placeOf(sessionId, runId), runId)
+    let run = this.#runs.get(key)
+    if (run === undefined) {
+      run = { log: undefined, preparing: undefined, waiting: 0 }
+      this.#runs.set(key, run)
+      if (this.#runs.size > this.#options.maxOpenRuns) this.#forgetIdleRun()
+    }
+    return run
+  }
+
+  async #prepare(run: Run, sessionId: string, runId: string): Promise<AppendLog> {
+    const place = this.placeOf(sessionId, runId)
+    if (run.log?.poisoned !== true) return this.#open(place, runId)
+    await this.#writeAnew(run.log, this.#options.journals.path(place, runId))
+    return run.log
+  }
+
+  async #open(sessionId: string, runId: string): Promise<AppendLog> {
+    const { journals, openFile } = this.#options
+    await journals.prepareFolder(sessionId)
+    const path = journals.path(sessionId, runId)
+    // The first piece carries the header: a newer version is refused before anything is appended.
+    for await (const _ of readJournal(path, 0)) break
+    const position = await positionAtEnd(path).catch((error: unknown) => {
+      if (isMissing(error)) return undefined
+      throw error
+    })
+    return new AppendLog({
+      path,
+      header: { ...JOURNAL_FORMAT, session: sessionId, run: runId },
+      position: position?.size === 0 ? undefined : position,
+      files: this.#files,
+      ...(openFile === undefined ? {} : { openFile }),
+    })
+  }
+
+  /** After a failed sync only a new file can be trusted: everything that can still be read goes into it. */
+  async #writeAnew(log: AppendLog, path: string): Promise<void> {
+    const records: { seq: number; fields: string }[] = []
+    for await (const lines of readJournal(path, 0)) {
+      for (const { record } of lines) {
+        const event = record === undefined ? undefined : eventOf(record)
+        if (event === undefined) continue
+        const { seq, ...fields } = event
+        records.push({ seq, fields: serialiseFields(fields) })
+      }
+    }
+    await log.replace(records, true)
+    this.#options.logger.error({ path, events: records.length }, 'a write failed; the journal was written anew')
+  }
+
+  #forgetIdleRun(): void {
+    for (const [key, run] of this.#runs) {
+      if (run.log === undefined || run.preparing !== undefined || run.log.busy) continue
+      this.#runs.delete(key)
+      this.#forgetMoves(key)
+      closeRun(run).catch((error: unknown) => this.#options.logger.warn({ err: error }, 'closing a journal failed'))
+      return
+    }
+  }
+
+  #forgetMoves(key: string): void {
+    const runId = key.slice(key.indexOf('/') + 1)
+    for (const [old, session] of this.#moved) if (keyOf(session, runId) === key) this.#moved.delete(old)
+  }
+}
+
+async function closeRun(run: Run): Promise<void> {
+  // Who waits for a log that could not be opened hears of it; closing has nothing to add.
+  await (await run.preparing?.catch(() => undefined))?.close()
+  await run.log?.close()
+}
+
+const keyOf = (sessionId: string, runId: string): string => `${sessionId}/${runId}`

@@ -1,0 +1,45 @@
+import type { JournalEventName, RunState } from './types.js'
+
+/** Every event, and whether `terminal` mode makes it durable before it is acknowledged. */
+export const DURABLE_EVENTS: Readonly<Record<JournalEventName, boolean>> = Object.freeze({
+  token: false,
+  reasoning: false,
+  interim: false,
+  tool: false,
+  tool_complete: false,
+  done: true,
+  cancel: true,
+  error: true,
+  stream_end: true,
+})
+
+export function isEventName(name: unknown): name is JournalEventName {
+  return typeof name === 'string' && Object.hasOwn(DURABLE_EVENTS, name)
+}
+
+/** The state of a run after one more event. A later ending replaces an earlier one; nothing else does. */
+export function stateAfter(
+  state: RunState,
+  event: JournalEventName,
+  payload: Readonly<Record<string, unknown>>,
+): RunState {
+  switch (event) {
+    case 'token':
+    case 'reasoning':
+    case 'interim':
+    case 'tool':
+    case 'tool_complete':
+      return state === 'unknown' ? 'running' : state
+    case 'done':
+      return 'completed'
+    case 'cancel':
+      return 'interrupted-by-user'
+    case 'error':
+      if (payload['type'] === 'cancelled') return 'interrupted-by-user'
+      return payload['type'] === 'interrupted' ? 'interrupted-by-crash' : 'errored'
+    case 'stream_end':
+      return state === 'unknown' || state === 'running' ? 'ended' : state
+    default:
+      return event satisfies never
+  }
+}
