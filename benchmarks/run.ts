@@ -5,10 +5,12 @@ import { benchGateway } from './gateway.js'
 import { benchHolographic } from './holographic.js'
 import type { BenchRow } from './row.js'
 import { benchSessions } from './sessions.js'
+import { benchSqlite } from './sqlite.js'
 
 /** `npm run bench` runs all of them, `npm run bench -- core` one. Prints a table and writes benchmarks/results/latest.json. */
 const areas: Record<string, () => Promise<BenchRow[]>> = {
   core: benchCore,
+  sqlite: benchSqlite,
   sessions: benchSessions,
   holographic: benchHolographic,
   gateway: benchGateway,

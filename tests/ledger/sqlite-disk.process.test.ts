@@ -102,7 +102,10 @@ test.skipIf(withoutMount)(
       await before.close()
       execFileSync('mount', ['-o', 'remount,ro,bind', view])
       const ledger = sqliteLedger({ path: join(view, 'ledger.db') })
-      await expect(ledger.open()).rejects.toThrow(/readonly|read-only/)
+      await expect(ledger.open()).rejects.toMatchObject({
+        code: 'LEDGER_FAILED',
+        details: { path: join(view, 'ledger.db') },
+      })
       expect(ledger.health()).toMatchObject({ status: 'unhealthy' })
       execFileSync('mount', ['-o', 'remount,rw,bind', view])
       expect(await mark(ledger, 2)).toBe(2)

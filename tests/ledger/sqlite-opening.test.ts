@@ -6,6 +6,7 @@ import { loadSqlite, type SqlDatabase } from '../../src/base/sqlite.js'
 import { recordTurn } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { openConnection } from '../../src/ledger/sqlite/connection.js'
+import { nameNetworkFileSystem } from '../../src/ledger/sqlite/files.js'
 import { sqliteLedger, type SqliteLedgerOptions } from '../../src/ledger/sqlite/index.js'
 import { closeConnection } from '../../src/ledger/sqlite/release.js'
 import { migrate, MIGRATIONS, readSchema } from '../../src/ledger/sqlite/schema.js'
@@ -139,6 +140,19 @@ test('migrations run in order, all or none, and end in the newest version', asyn
   expect(JSON.parse(readSchema(db))).toHaveLength(2)
   expect(db.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 2 })
   db.close()
+})
+
+test.each([
+  ['NFS', 0x6969],
+  ['SMB', 0xfe534d42],
+  ['SMB', 0xfe534d42 | 0],
+  ['FUSE', 0x65735546],
+  ['9p', 0x01021997],
+  [undefined, 0xef53],
+  [undefined, 0x58465342],
+  [undefined, 0x01021994],
+])('%s is what a file system of type %i is called when it is refused', (name, type) => {
+  expect(nameNetworkFileSystem(type)).toBe(name)
 })
 
 test('a directory that cannot be written is an error that names the path', async () => {

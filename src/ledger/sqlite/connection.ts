@@ -26,9 +26,9 @@ const PRAGMAS: readonly (readonly [name: string, value: string, expected: string
   ['checkpoint_fullfsync', 'ON', 1],
   ['trusted_schema', 'OFF', 0],
   ['cell_size_check', 'ON', 1],
-  ['wal_autocheckpoint', '4000', 4000],
+  ['wal_autocheckpoint', '1000', 1000],
   // The log does not stay at the size of its largest batch.
-  ['journal_size_limit', '33554432', 33554432],
+  ['journal_size_limit', '16777216', 16777216],
 ]
 
 /**

@@ -36,6 +36,17 @@ export function ledgerFailed(path: string, error: unknown): TidemarkError {
   )
 }
 
+/** The ledger could not be opened, for a reason that has no code of its own: the disk, the rights, the directory. */
+export function openFailed(path: string, error: unknown): TidemarkError {
+  if (error instanceof TidemarkError) return error
+  return new TidemarkError(
+    'LEDGER_FAILED',
+    `The ledger ${path} could not be opened: ${describeFailure(error)}. Check that its directory exists, can be written ` +
+      'and has room; nothing was changed.',
+    { cause: error, details: { path, sqliteCode: sqliteCode(error) }, retryable: true },
+  )
+}
+
 export function rowDamaged(what: string): TidemarkError {
   return new TidemarkError(
     'CORRUPT',

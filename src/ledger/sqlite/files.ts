@@ -32,9 +32,14 @@ export async function preparePrivateFile(path: string, allowNetworkFileSystem: b
   return (await stat(path)).size === 0
 }
 
+/** `type` may come signed. */
+export function nameNetworkFileSystem(type: number): string | undefined {
+  return NETWORK_FILE_SYSTEMS.get(type >>> 0)
+}
+
 async function refuseNetworkFileSystem(path: string, directory: string): Promise<void> {
   const { type } = await statfs(directory)
-  const name = NETWORK_FILE_SYSTEMS.get(type >>> 0)
+  const name = nameNetworkFileSystem(type)
   if (name === undefined) return
   throw new TidemarkError(
     'FILE_SYSTEM_REFUSED',

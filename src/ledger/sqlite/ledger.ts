@@ -7,7 +7,7 @@ import { type Decision, emptySession, isFinished, type OutboxEntry } from '../..
 import type { Decide, Ledger, LedgerHealth, LedgerStats, SessionEntry } from '../ledger.js'
 import { Batch, type CachedSession, cacheSession, type RowNumbers } from './batch.js'
 import { countChanges } from './changes.js'
-import { describeFailure, ledgerFailed, releaseFrames } from './failure.js'
+import { describeFailure, ledgerFailed, openFailed, releaseFrames } from './failure.js'
 import type { StoreCalls, StoreHost } from './host.js'
 import type { SqliteLedgerOptions } from './options.js'
 
@@ -177,7 +177,7 @@ export class SqliteLedger implements Ledger {
       this.#numbers.nextOutbox = Math.max(this.#numbers.nextOutbox, nextOutbox)
     } catch (error) {
       this.#failure = describeFailure(error)
-      throw error
+      throw openFailed(this.#path, error)
     }
     if (this.#failure !== undefined) this.#logger.info({ path: this.#path }, 'the ledger is open again')
     this.#failure = undefined

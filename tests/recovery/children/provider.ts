@@ -44,9 +44,12 @@ export function bookkeeper(agentId: string, books: LineFile, moments: Moments): 
     async commitMemorySession(commit): Promise<CommitAnswer> {
       moments.at('inside')
       await read(commit)
-      const luck = moments.random()
-      if (luck < 0.1) throw new Error('not now')
-      if (luck < 0.25) return { status: 'accepted', receipt: `receipt of ${commit.idempotencyKey}` }
+      if (moments.random() < 0.1) throw new Error('not now')
+      // A provider that remembers keys does the same with the same key, whoever asks and however often: what it has
+      // learned it never calls lost.
+      if (crc32(commit.idempotencyKey) % 6 === 0) {
+        return { status: 'accepted', receipt: `receipt of ${commit.idempotencyKey}` }
+      }
       learn(commit)
       moments.at('after')
       return { status: 'committed' }
@@ -54,7 +57,6 @@ export function bookkeeper(agentId: string, books: LineFile, moments: Moments): 
     settleMemoryCommit(receipt, commit): SettleAnswer {
       if (receipt !== `receipt of ${commit.idempotencyKey}`) throw new Error(`a foreign receipt: ${receipt}`)
       if (moments.random() < 0.3) return { status: 'pending' }
-      // What became of a receipt is one thing, whoever asks and however often.
       if (crc32(receipt) % 8 === 0) {
         books.write('lost', commit.sessionId, commit.idempotencyKey)
         return { status: 'failed', error: new Error('lost it') }
