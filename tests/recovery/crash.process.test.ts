@@ -58,10 +58,14 @@ async function finish(directory: string, books: Books): Promise<void> {
     return dirtySessions + unsettled + parked === 0
   }
   for (let rounds = 0; !(await isDone()); rounds += 1) {
-    expect(rounds, 'the work of the dead processes was not finished').toBeLessThan(100)
-    const settled = new Promise((resolve) => lifecycle.on('receipt:settled', resolve))
+    expect(rounds, 'the work of the dead processes was not finished').toBeLessThan(1_000)
+    // A receipt may also fail, and its turns be committed anew: any of these is progress.
+    const progress = new Promise((resolve) => {
+      for (const event of ['receipt:settled', 'receipt:failed', 'commit:succeeded'] as const)
+        lifecycle.on(event, resolve)
+    })
     await lifecycle.drain({ deadlineMs: 10_000 })
-    if (!(await isDone())) await settled
+    if (!(await isDone())) await progress
   }
   lines.close()
   books.read()
