@@ -280,7 +280,7 @@ function problemOf(request: BadRequest, status: number, text: string): string | 
   const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } }
   if (typeof error?.code !== 'string' || typeof error.message !== 'string') return `not an error: ${text}`
   if (request.code !== undefined && error.code !== request.code) return `expected ${request.code}, got ${error.code}`
-  return /\bat .*\(|node_modules|\.ts:|\/work|\/tmp/.test(text) ? `shows too much: ${text}` : undefined
+  return /\bat .*\(|node_modules|\.ts:|file:\/\/|\/tmp/.test(text) ? `shows too much: ${text}` : undefined
 }
 
 describe('every answer', () => {
