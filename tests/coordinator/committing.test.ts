@@ -216,6 +216,16 @@ describe('what the caller and the provider are told', () => {
       [5, 5],
     ])
   })
+
+  test('C9: the commit of a session that was discarded by force is not reported as committed', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.obey() })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const commit = lifecycle.commit('s')
+    await settle()
+    expect(await lifecycle.discard('s', { force: true })).toBe(true)
+    expect(await commit).toEqual({ status: 'aborted' })
+  })
 })
 
 describe('accepted is not committed', () => {
@@ -588,6 +598,40 @@ describe('providers that misbehave', () => {
     await expect(lifecycle.commit('s')).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
     expect(agent.seen).toEqual([])
     expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', attempt: 2 })
+  })
+
+  test('C14: a second answer is kept as well while the ledger is away', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const [door, question] = [gate(), gate()]
+    agent.script.push(steps.accept('r'), door.step)
+    agent.settleScript.push(question.step)
+    await lifecycle.markTurnCompleted('s', { agent })
+    await lifecycle.commit('s')
+    await clock.advance(1_000)
+    await lifecycle.markTurnCompleted('s')
+    const commit = lifecycle.commit('s')
+    await door.entered
+    ledger.failNext = 1_000
+    question.open()
+    await settle()
+    door.open()
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    ledger.failNext = 0
+    await clock.advance(600_000)
+    expect(agent.seen).toHaveLength(2)
+    expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
+    expect(await lifecycle.inspect('s')).toMatchObject({ segments: [] })
+  })
+
+  test('C14: a describeError that throws leaves no claim stuck', async () => {
+    const { lifecycle } = await openLifecycle({ describeError: (error) => (error as Error).message })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.reject(undefined))
+    await lifecycle.markTurnCompleted('s', { agent })
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'failed' })
+    expect(await lifecycle.inspect('s')).toMatchObject({ segments: [{ state: 'dirty' }] })
   })
 })
 
