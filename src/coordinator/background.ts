@@ -101,10 +101,13 @@ export class Background {
   }
 
   /** Looks at the session again after a moment: something of it was left undone. */
-  lookLater(sessionId: string, tries = 1): void {
+  lookLater(sessionId: string): void {
     const { settings, wakes } = this.#parts
     if (this.closing.aborted) return
-    wakes.schedule(sessionId, settings.clock.now() + retryDelay(tries, settings.retry, settings.random()))
+    wakes.schedule(
+      sessionId,
+      settings.clock.now() + retryDelay(Math.max(1, this.#failures), settings.retry, settings.random()),
+    )
   }
 
   /** While a drain runs it does the work itself (D4). */
@@ -148,7 +151,7 @@ export class Background {
           { sessionId, err: settings.describeError(error) },
           'background work failed; it is tried again',
         )
-        this.lookLater(sessionId, this.#failures)
+        this.lookLater(sessionId)
       })
       .finally(() => this.#running.delete(run))
     this.#running.add(run)
@@ -167,7 +170,7 @@ export class Background {
   async #look(sessionId: string): Promise<void> {
     const { recorder, settings, settler, wakes } = this.#parts
     const owed = this.#owed.get(sessionId)
-    if (owed !== undefined) return this.#takeBoundary(sessionId, owed)
+    if (owed !== undefined) await this.#takeBoundary(sessionId, owed)
     const at = settings.clock.now()
     const { result } = await recorder.transact(sessionId, (state) => {
       const next = applyBoundaries(state, settings.boundaries, at)

@@ -78,6 +78,7 @@ export class MemoryLifecycle {
     this.#recorder = new Recorder(settings, this.#events, this.#agents, {
       onWakeAt: (sessionId, at) => this.#wakes.schedule(sessionId, at),
       onFinished: (sessionId) => this.#noteFinished(sessionId),
+      onFailed: (sessionId) => this.#background.lookLater(sessionId),
     })
     this.#owners = new Owners(settings, this.#agents)
     this.#slots = new Slots(settings.concurrency)

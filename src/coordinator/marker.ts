@@ -50,7 +50,7 @@ export class Marker {
   }
 
   mark(sessionId: string, options: MarkOptions): Promise<number> {
-    const { settings, agents, register } = this.#parts
+    const { settings, agents, recorder, register } = this.#parts
     const { agent, messages, turnId, signal } = options
     if (options.ephemeral === true) return this.#bound(this.#readGeneration(sessionId), signal)
     if (turnId !== undefined) checkId(turnId, 'turnId')
@@ -67,6 +67,7 @@ export class Marker {
         (decision) => this.#recorded(sessionId, handle, decision),
         (error: unknown) => {
           if (handle !== undefined) agents.unpin(handle)
+          recorder.noteFailed(sessionId)
           throw error
         },
       )

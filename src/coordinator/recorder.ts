@@ -18,6 +18,8 @@ interface Hooks {
   readonly onWakeAt: (sessionId: string, at: number) => void
   /** Nothing of the session is owed to anybody any more. */
   readonly onFinished: (sessionId: string) => void
+  /** A transition failed, as far as we know: it may have become durable all the same. */
+  readonly onFailed: (sessionId: string) => void
 }
 
 /**
@@ -49,12 +51,19 @@ export class Recorder {
   /** `onDurable` is called in the order in which transitions became durable, before anybody hears of this one. */
   async transact<R>(sessionId: string, decide: Decide<R>, onDurable?: (result: R) => void): Promise<Decision<R>> {
     const { ledger, boundaries } = this.#settings
-    const decision = await ledger.transact(sessionId, (state) => {
-      const decided = decide(state)
-      if (decided.state === state) return decided
-      const wakeAt = nextWake(decided.state, boundaries)
-      return wakeAt === undefined ? decided : { ...decided, wakeAt }
-    })
+    let decision: Decision<R>
+    try {
+      decision = await ledger.transact(sessionId, (state) => {
+        const decided = decide(state)
+        if (decided.state === state) return decided
+        const wakeAt = nextWake(decided.state, boundaries)
+        return wakeAt === undefined ? decided : { ...decided, wakeAt }
+      })
+    } catch (error) {
+      this.noteFailed(sessionId)
+      throw error
+    }
+    // Nothing between the ledger's answer and here: what follows happens in the order of the ledger.
     if (decision.events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
     onDurable?.(decision.result)
     if (isFinished(decision.state)) this.#hooks.onFinished(sessionId)
@@ -67,6 +76,11 @@ export class Recorder {
   noteDurable(sessionId: string, { events, wakeAt }: Decision<unknown>): void {
     if (wakeAt !== undefined) this.#hooks.onWakeAt(sessionId, wakeAt)
     this.#events.emitAll(sessionId, events)
+  }
+
+  /** Somebody has to look what became of it: perhaps a wake-up is due that nobody was told of. */
+  noteFailed(sessionId: string): void {
+    this.#hooks.onFailed(sessionId)
   }
 
   async read(sessionId: string): Promise<SessionState> {

@@ -322,6 +322,17 @@ describe('conversations that never end', () => {
     expect(agent.seen).toMatchObject([{ to: 1 }, { from: 2, to: 2 }])
   })
 
+  test('B6: a turn whose write was reported as failed but happened still falls idle', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger, boundaries: { idleMs: 10_000 } })
+    const agent = scriptedAgent({ agentId: 'a' })
+    ledger.loseNext = 1
+    await expect(lifecycle.markTurnCompleted('s', { agent, turnId: 't' })).rejects.toThrow('failed')
+    expect(await lifecycle.markTurnCompleted('s', { agent, turnId: 't' })).toBe(1)
+    await clock.advance(20_000)
+    expect(agent.seen).toMatchObject([{ from: 1, to: 1, reason: 'idle' }])
+  })
+
   test('B6: parked work feeds no boundary', async () => {
     const agent = scriptedAgent({ agentId: 'a', otherwise: steps.reject(new Error('down')) })
     const { lifecycle, clock } = await openLifecycle({ boundaries: { idleMs: 1_000 }, retry: { attempts: 1 } })
