@@ -3,6 +3,7 @@ import {
   adopt,
   answer,
   type ClaimedSegment,
+  type ClaimRequest,
   type ClaimResult,
   claimSegment,
   type CommitReason,
@@ -89,11 +90,12 @@ export class Committer {
 
   /** A session with nothing to commit never waits for a slot to be told so. */
   async #takeSlot(sessionId: string, request: CommitRequest): Promise<Slot | StepOutcome> {
-    const { agents, slots, recorder } = this.#parts
+    const { agents, slots, recorder, settings } = this.#parts
     const free = slots.take(agents.all(sessionId)[0]?.provider ?? UNKNOWN_PROVIDER)
     if (free !== undefined) return free
+    const trial = { key: '', at: settings.clock.now() }
     const { result } = await recorder.transact(sessionId, (state) =>
-      answer(state, this.#claim(sessionId, state, request).result),
+      answer(state, this.#claim(sessionId, state, request, trial).result),
     )
     if (result.status !== 'claimed') return outcomeOf(result)
     const { owner } = result.segment
@@ -102,7 +104,12 @@ export class Committer {
     return slot ?? { status: 'aborted' }
   }
 
-  #claim(sessionId: string, state: SessionState, request: CommitRequest, key = ''): Decision<ClaimResult> {
+  #claim(
+    sessionId: string,
+    state: SessionState,
+    request: CommitRequest,
+    { key, at }: Pick<ClaimRequest, 'key' | 'at'>,
+  ): Decision<ClaimResult> {
     const { settings, owners, agents } = this.#parts
     const { ledger } = settings
     const { boundary } = request
@@ -110,7 +117,7 @@ export class Committer {
     const decision = claimSegment(bounded, {
       instance: ledger.instance,
       key,
-      at: settings.clock.now(),
+      at,
       scope: request.scope,
       reason: request.reason,
       attemptsAllowed: settings.retry.attempts,
@@ -131,8 +138,8 @@ export class Committer {
     const { recorder, agents, settings, slots } = this.#parts
     const { sessionId } = flight
     await recorder.recordKept(sessionId)
-    const key = randomUUID()
-    const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, key))
+    const fresh = { key: randomUUID(), at: settings.clock.now() }
+    const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, fresh))
     if (result.status !== 'claimed') return outcomeOf(result)
     // Whoever opens the ledger next finds the claim of a process that has ended.
     if (this.#isClosed) return { status: 'aborted' }

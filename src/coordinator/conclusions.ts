@@ -59,11 +59,12 @@ export class Conclusions {
     if (call.abortedBy === 'closed') return { status: 'aborted' }
     if (result === 'abandoned') {
       const { from, to, owner, attempts: attempt, reason } = segment
-      this.#parts.events.emit('commit:abandoned', { sessionId, from, to, owner, attempt, reason })
       const handle = owner === undefined ? undefined : agents.find(sessionId, owner)
       if (handle !== undefined) slots.noteSlow(handle.provider)
       void this.#watchLate(sessionId, segment, call)
-      return this.#fail(flight, segment, abandonedError(sessionId, settings))
+      const outcome = await this.#fail(flight, segment, abandonedError(sessionId, settings))
+      this.#parts.events.emit('commit:abandoned', { sessionId, from, to, owner, attempt, reason })
+      return outcome
     }
     if (result.kind === 'threw') {
       if (call.abortedBy === 'shutdown') return this.#giveBack(sessionId, segment, { status: 'aborted' })

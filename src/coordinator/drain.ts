@@ -1,12 +1,10 @@
 import { setMaxListeners } from 'node:events'
-import type { Clock } from '../base/clock.js'
 import {
   allSegments,
   emptySession,
   hasUncommittedWork,
   type PendingBoundary,
   retryDelay,
-  type Segment,
   type SessionState,
 } from '../core/index.js'
 import type { Agents } from './agents.js'
@@ -18,10 +16,11 @@ import type { Settings } from './options.js'
 import type { StepOutcome } from './outcomes.js'
 import type { Owners } from './owners.js'
 import type { Recorder } from './recorder.js'
+import { isDirty, isTouched, newTask, type Task } from './drain-task.js'
 import { remainingOf } from './remaining.js'
 import type { DrainReport } from './reports.js'
 import type { ProviderKey, Slots } from './slots.js'
-import { ABORTED, waitOrAbort } from './wait.js'
+import { ABORTED, sleepUntil, waitOrAbort } from './wait.js'
 
 export interface DrainParts {
   readonly settings: Settings
@@ -37,27 +36,6 @@ export interface DrainParts {
 
 /** Whatever is there covers it: a drain also flushes what is recorded while it runs. */
 const SHUTDOWN: PendingBoundary = Object.freeze({ reason: 'shutdown', through: Infinity })
-
-/** One session as this drain has come to know it. */
-interface Task {
-  readonly sessionId: string
-  state: SessionState
-  /** The segment whose call the end of the drain cut short. */
-  cutShort: number | undefined
-  /** What the session looked like when nothing more could be done for it. */
-  stuckAt: string | undefined
-  isRunning: boolean
-  /** Ends the wait for the next attempt before its time. */
-  wake: (() => void) | undefined
-  /** Owners that `revive` had nothing for. */
-  readonly gone: Set<string | undefined>
-  /** How often in a row the ledger failed it. */
-  failures: number
-  /** The first try does not wait for an earlier backoff; after a failure the retry policy holds. */
-  isImpatient: boolean
-  /** Something happened to the session while it was being worked on: look once more. */
-  again: boolean
-}
 
 /**
  * Commits everything that is dirty before a deadline (D1–D5). Sessions run side by side, as many at once as there are
@@ -180,18 +158,7 @@ export class Drain {
   }
 
   #addTask(sessionId: string, state: SessionState): Task {
-    const task: Task = {
-      sessionId,
-      state,
-      cutShort: undefined,
-      stuckAt: undefined,
-      isRunning: false,
-      wake: undefined,
-      gone: new Set(),
-      failures: 0,
-      isImpatient: true,
-      again: false,
-    }
+    const task = newTask(sessionId, state)
     this.#tasks.set(sessionId, task)
     return task
   }
@@ -371,31 +338,4 @@ export class Drain {
     const handle = owner === undefined ? agents.current(sessionId) : agents.find(sessionId, owner)
     return handle?.provider ?? 'unknown'
   }
-}
-
-function isTouched(task: Task): boolean {
-  return task.again
-}
-
-function isDirty(segment: Segment): boolean {
-  return segment.state !== 'accepted' && segment.state !== 'parked'
-}
-
-function sleepUntil(
-  clock: Clock,
-  at: number,
-  signal: AbortSignal,
-  onAsleep?: (wake: () => void) => void,
-): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.setTimer(end, Math.max(0, at - clock.now()), { keepAlive: true })
-    function end(): void {
-      cancel()
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    onAsleep?.(end)
-    if (signal.aborted) end()
-    else signal.addEventListener('abort', end, { once: true })
-  })
 }

@@ -6,7 +6,6 @@ import {
   release,
   retractTurns,
   type Retraction,
-  rotate,
   type SessionState,
   unpark,
 } from '../core/index.js'
@@ -28,6 +27,7 @@ import { Owners } from './owners.js'
 import { Recorder } from './recorder.js'
 import { Recovery } from './recovery.js'
 import type { CommitOutcome, DrainReport, EvictReport, FlushReport, Health, SessionSnapshot } from './reports.js'
+import { rotateSession } from './rotation.js'
 import { Settler } from './settler.js'
 import { Slots } from './slots.js'
 import { matches, type SessionFilter, snapshotOf } from './snapshot.js'
@@ -215,28 +215,7 @@ export class MemoryLifecycle {
     if (from === undefined || to === undefined) return
     if (from === to) throw new TypeError('rotate needs two different session ids.')
     this.#assertOpen()
-    const moving = this.#agents.current(from)
-    const resident = this.#agents.current(to)
-    if (moving !== undefined && resident !== undefined && moving !== resident) {
-      throw new TidemarkError(
-        'ROTATION_REFUSED',
-        `'${to}' has another live agent. Unregister or evict it first, or rotate to a fresh id.`,
-        {
-          details: { oldId: from, newId: to },
-        },
-      )
-    }
-    const { result } = await this.#recorder.transact(from, (state) => rotate(state, to))
-    if (result.conflict !== undefined) {
-      throw new TidemarkError(
-        'ROTATION_REFUSED',
-        `'${from}' was rotated to '${result.conflict}' before; it cannot also go on as '${to}'.`,
-        {
-          details: { oldId: from, newId: to, rotatedTo: result.conflict },
-        },
-      )
-    }
-    this.#agents.move(from, to)
+    await rotateSession({ agents: this.#agents, recorder: this.#recorder }, from, to)
     this.#background.agentCame(to)
     this.#background.work(from)
   }
