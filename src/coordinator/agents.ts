@@ -11,7 +11,7 @@ export class AgentHandle {
   readonly provider: ProviderKey
   /** Whether the id is its own, so that `revive` can be asked for it again. */
   readonly isNamed: boolean
-  /** In how many sessions it is the current agent or owns work. */
+  /** In how many sessions it is the current agent or owns work, and how many calls and turns of it are under way. */
   uses = 0
   /** Close it as soon as nothing needs it: somebody evicted it, or we revived it. */
   isDoomed = false
@@ -79,9 +79,8 @@ export class Agents {
       this.#live.set(sessionId, handle.alone)
       return true
     }
-    const earlier = live.current === undefined ? live.owners : [...live.owners, live.current]
     // Of several objects with one id the last one counts (L11).
-    const owners = earlier.filter((owner) => owner !== handle && owner.id !== handle.id)
+    const owners = earlierOwners(live).filter((owner) => owner.id !== handle.id)
     this.#set(sessionId, { current: handle, owners, moved: undefined })
     return true
   }
@@ -89,7 +88,7 @@ export class Agents {
   unregister(sessionId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     if (live?.current === undefined) return undefined
-    this.#set(sessionId, { ...live, current: undefined, owners: [...live.owners, live.current] })
+    this.#set(sessionId, { ...live, current: undefined, owners: earlierOwners(live) })
     return live.current
   }
 
@@ -121,9 +120,10 @@ export class Agents {
   find(sessionId: string, agentId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     if (live === undefined) return undefined
-    if (live.current?.id === agentId) return live.current
-    if (live.moved?.id === agentId) return live.moved
-    return live.owners.findLast((owner) => owner.id === agentId)
+    // An earlier owner with the id of the current agent was given after that (L11).
+    const owner = live.owners.find(({ id }) => id === agentId)
+    if (owner !== undefined) return owner
+    return [live.current, live.moved].find((handle) => handle?.id === agentId)
   }
 
   /** Current agent and earlier owners. */
@@ -133,14 +133,16 @@ export class Agents {
     return live.current === undefined ? live.owners : [...live.owners, live.current]
   }
 
-  /** Rotation: the current agent goes to the new id; marks that still come under the old one are its own. */
+  /**
+   * Rotation: the current agent goes to the new id, unless another one came there meanwhile; marks that still come under
+   * the old one are its own.
+   */
   move(oldId: string, newId: string): void {
     const live = this.#live.get(oldId)
     if (live?.current === undefined) return
     const { current } = live
-    this.register(newId, current)
-    current.formerIds.add(oldId)
-    this.#set(oldId, { current: undefined, owners: [...live.owners, current], moved: current })
+    if (this.current(newId) === undefined) this.register(newId, current)
+    this.#set(oldId, { current: undefined, owners: earlierOwners(live), moved: current })
   }
 
   /** Lets go of earlier agents that own nothing any more, now that the session's state is known. */
@@ -164,13 +166,14 @@ export class Agents {
     return current
   }
 
-  /** Keeps the agent open while a call into it is under way. */
-  pin(handle: AgentHandle): () => void {
+  /** Keeps the agent open while a call into it, or a turn of it, is under way. */
+  pin(handle: AgentHandle): void {
     handle.uses += 1
-    return () => {
-      handle.uses -= 1
-      if (handle.uses === 0) this.#settle(handle)
-    }
+  }
+
+  unpin(handle: AgentHandle): void {
+    handle.uses -= 1
+    if (handle.uses === 0) this.#settle(handle)
   }
 
   /** Closes it now if nothing needs it, else as soon as that is so. */
@@ -181,6 +184,11 @@ export class Agents {
 
   #set(sessionId: string, next: LiveAgents): void {
     const before = this.all(sessionId)
+    const moved = this.#live.get(sessionId)?.moved
+    if (moved !== next.moved) {
+      moved?.formerIds.delete(sessionId)
+      next.moved?.formerIds.add(sessionId)
+    }
     const isSimple = next.owners.length === 0 && next.moved === undefined
     if (!isSimple) this.#live.set(sessionId, next)
     else if (next.current === undefined) this.#live.delete(sessionId)
@@ -197,14 +205,18 @@ export class Agents {
   /** Nothing uses this agent any more. */
   #settle(handle: AgentHandle): void {
     for (const formerId of handle.formerIds) {
-      handle.formerIds.delete(formerId)
       const live = this.#live.get(formerId)
-      if (live?.moved === handle) this.#set(formerId, { ...live, moved: undefined })
+      if (live !== undefined) this.#set(formerId, { ...live, moved: undefined })
     }
     if (!handle.isDoomed || handle.closing !== undefined) return
     this.#handles.delete(handle.agent)
     this.#onUnused(handle)
   }
+}
+
+/** Everybody who may own work, once there is no current agent. */
+function earlierOwners({ owners, current }: LiveAgents): readonly AgentHandle[] {
+  return current === undefined || owners.some(({ id }) => id === current.id) ? owners : [...owners, current]
 }
 
 function checkAgent(agent: MemoryAgent): void {

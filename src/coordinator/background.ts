@@ -3,6 +3,7 @@ import {
   applyBoundaries,
   type Boundary,
   nextWake,
+  type PendingBoundary,
   requestBoundary,
   retryDelay,
   type SessionState,
@@ -10,7 +11,6 @@ import {
 import type { Committer } from './committer.js'
 import type { Flights } from './flights.js'
 import type { Settings } from './options.js'
-import type { StepOutcome } from './outcomes.js'
 import type { Recorder } from './recorder.js'
 import type { Settler } from './settler.js'
 import { waitOrAbort } from './wait.js'
@@ -26,8 +26,10 @@ interface Parts {
 }
 
 interface Pass {
-  /** A boundary that came while the pass was running: look once more before it ends (B3). */
+  /** A boundary or an agent came while the pass was running: look once more before it ends (B3). */
   again: boolean
+  /** A boundary that is not in the ledger yet. */
+  boundary: PendingBoundary | undefined
 }
 
 /**
@@ -39,12 +41,12 @@ export class Background {
   readonly #parts: Parts
   readonly #passes = new Map<string, Pass>()
   readonly #running = new Set<Promise<void>>()
-  /** Sessions whose work waits for an owner, and the boundary it waits under. */
-  readonly #unowned = new Map<string, Boundary>()
+  /** Sessions whose work waits for an owner, and the boundary it waits under if that is not in the ledger. */
+  readonly #unowned = new Map<string, PendingBoundary | undefined>()
   /** Boundaries the ledger could not take yet. */
-  readonly #owed = new Map<string, Boundary>()
+  readonly #owed = new Map<string, PendingBoundary>()
   /** What came up while paused. */
-  readonly #postponed = new Map<string, Boundary | undefined>()
+  readonly #postponed = new Map<string, PendingBoundary | undefined>()
   readonly #closing = new AbortController()
   #pauses = 0
   #failures = 0
@@ -59,46 +61,53 @@ export class Background {
     return this.#closing.signal
   }
 
-  /** Passes, receipts and recovery under way. */
-  get size(): number {
-    return this.#running.size
-  }
-
   /** A boundary has come. Nobody waits for it. */
   boundary(sessionId: string, reason: Boundary): void {
-    this.track(this.#takeBoundary(sessionId, reason), sessionId)
+    this.track(this.#takeBoundary(sessionId, { reason, through: Infinity }), sessionId)
   }
 
-  /** Commits what the session's boundary covers; `recovery` makes everything of an earlier process part of one. */
-  work(sessionId: string, boundary?: Boundary): void {
+  /** Commits what the session's boundary covers, or one that is still to be requested. */
+  work(sessionId: string, boundary?: PendingBoundary): void {
     if (this.closing.aborted) return
     if (this.#pauses > 0) {
-      this.#postponed.set(sessionId, boundary)
+      this.#postpone(sessionId, boundary)
       return
     }
-    const pass = this.#passes.get(sessionId)
-    if (pass !== undefined) {
-      pass.again = true
+    const running = this.#passes.get(sessionId)
+    if (running !== undefined) {
+      running.again = true
+      running.boundary ??= boundary
       return
     }
-    this.#passes.set(sessionId, { again: false })
-    const run = this.#pass(sessionId, boundary).finally(() => this.#passes.delete(sessionId))
-    this.track(run, sessionId)
+    const pass: Pass = { again: false, boundary: boundary ?? this.#unowned.get(sessionId) }
+    this.#unowned.delete(sessionId)
+    this.#passes.set(sessionId, pass)
+    this.track(this.#pass(sessionId, pass), sessionId)
   }
 
   /** Something of the session is due: a boundary, a retry, a question about a receipt. */
   look(sessionId: string): void {
     if (this.closing.aborted) return
-    if (this.#pauses > 0) this.#postponed.set(sessionId, undefined)
+    if (this.#pauses > 0) this.#postpone(sessionId, undefined)
     else this.track(this.#look(sessionId), sessionId)
   }
 
   /** An agent has come: perhaps the one that somebody waits for. */
   agentCame(sessionId: string): void {
-    const boundary = this.#unowned.get(sessionId)
-    if (boundary === undefined) return
-    this.#unowned.delete(sessionId)
-    this.work(sessionId, boundary)
+    const pass = this.#passes.get(sessionId)
+    // It may have looked for the owner just before.
+    if (pass !== undefined) pass.again = true
+    else if (this.#unowned.has(sessionId)) this.work(sessionId)
+  }
+
+  /** Looks at the session again after a moment: something of it was left undone. */
+  lookLater(sessionId: string): void {
+    const { settings, wakes } = this.#parts
+    if (this.closing.aborted) return
+    wakes.schedule(
+      sessionId,
+      settings.clock.now() + retryDelay(Math.max(1, this.#failures), settings.retry, settings.random()),
+    )
   }
 
   /** While a drain runs it does the work itself (D4). */
@@ -114,11 +123,6 @@ export class Background {
         this.look(sessionId)
       }
     }
-  }
-
-  /** Resolves when nothing is under way. */
-  async untilIdle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
   /** Resolves when fewer than `limit` pieces of background work are under way, or at the end of one of them. */
@@ -138,7 +142,7 @@ export class Background {
 
   /** Counts a piece of background work; if the ledger fails it, the session is looked at again later. */
   track(work: Promise<void>, sessionId: string): void {
-    const { settings, wakes } = this.#parts
+    const { settings } = this.#parts
     const run = work
       .catch((error: unknown) => {
         if (this.closing.aborted) return
@@ -147,23 +151,26 @@ export class Background {
           { sessionId, err: settings.describeError(error) },
           'background work failed; it is tried again',
         )
-        wakes.schedule(sessionId, settings.clock.now() + retryDelay(this.#failures, settings.retry, settings.random()))
+        this.lookLater(sessionId)
       })
       .finally(() => this.#running.delete(run))
     this.#running.add(run)
   }
 
-  async #takeBoundary(sessionId: string, reason: Boundary): Promise<void> {
-    this.#owed.set(sessionId, reason)
-    const { result } = await this.#parts.recorder.transact(sessionId, (state) => requestBoundary(state, reason))
-    if (this.#owed.get(sessionId) === reason) this.#owed.delete(sessionId)
+  async #takeBoundary(sessionId: string, boundary: PendingBoundary): Promise<void> {
+    const { reason, through } = boundary
+    this.#owed.set(sessionId, boundary)
+    const { result } = await this.#parts.recorder.transact(sessionId, (state) =>
+      requestBoundary(state, reason, through),
+    )
+    if (this.#owed.get(sessionId) === boundary) this.#owed.delete(sessionId)
     if (result) this.work(sessionId)
   }
 
   async #look(sessionId: string): Promise<void> {
     const { recorder, settings, settler, wakes } = this.#parts
     const owed = this.#owed.get(sessionId)
-    if (owed !== undefined) return this.#takeBoundary(sessionId, owed)
+    if (owed !== undefined) await this.#takeBoundary(sessionId, owed)
     const at = settings.clock.now()
     const { result } = await recorder.transact(sessionId, (state) => {
       const next = applyBoundaries(state, settings.boundaries, at)
@@ -181,41 +188,54 @@ export class Background {
     if (settled.boundary !== undefined) this.work(sessionId)
   }
 
-  async #pass(sessionId: string, first: Boundary | undefined): Promise<void> {
-    const { committer, flights } = this.#parts
-    const gone = new Set<string | undefined>()
-    let boundary = first
-    for (;;) {
-      if (this.closing.aborted) return
-      if (this.#pauses > 0) {
-        this.#postponed.set(sessionId, boundary)
-        return
-      }
-      const pass = this.#passes.get(sessionId)
-      if (pass !== undefined) pass.again = false
-      const tried = new Set<number>()
-      const outcome = await committer.commitNext(sessionId, {
-        ...{ scope: 'boundary', reason: 'recovery', adopter: undefined, impatient: false, tried, gone },
-        ...(boundary === undefined ? {} : { boundary }),
-        signal: this.closing,
-      })
-      if (tried.size > 0) {
-        boundary = undefined
-        continue
-      }
-      const flight = outcome.status === 'busy' ? flights.get(sessionId) : undefined
-      if (flight !== undefined) {
-        await waitOrAbort(flight.landed, this.closing)
-        continue
-      }
-      this.#noteEnd(sessionId, outcome, first)
-      if (pass?.again !== true) return
-    }
+  #postpone(sessionId: string, boundary: PendingBoundary | undefined): void {
+    this.#postponed.set(sessionId, boundary ?? this.#postponed.get(sessionId))
   }
 
-  #noteEnd(sessionId: string, outcome: StepOutcome, boundary: Boundary | undefined): void {
-    if (outcome.status === 'unowned') this.#unowned.set(sessionId, boundary ?? 'recovery')
+  async #pass(sessionId: string, pass: Pass): Promise<void> {
+    const { committer, flights } = this.#parts
+    const gone = new Set<string | undefined>()
+    try {
+      for (;;) {
+        if (this.closing.aborted) return
+        if (this.#pauses > 0) {
+          this.#postpone(sessionId, pass.boundary)
+          return
+        }
+        pass.again = false
+        const { boundary } = pass
+        const tried = new Set<number>()
+        const outcome = await committer.commitNext(sessionId, {
+          ...{ scope: 'boundary', reason: 'recovery', adopter: undefined, impatient: false, tried, gone },
+          ...(boundary === undefined ? {} : { boundary }),
+          signal: this.closing,
+        })
+        if (tried.size > 0) {
+          // The claim has put it into the ledger.
+          if (pass.boundary === boundary) pass.boundary = undefined
+          continue
+        }
+        const flight = outcome.status === 'busy' ? flights.get(sessionId) : undefined
+        if (flight !== undefined) {
+          await waitOrAbort(flight.landed, this.closing)
+          continue
+        }
+        if (isCalledAgain(pass)) continue
+        if (outcome.status === 'unowned') this.#unowned.set(sessionId, pass.boundary)
+        return
+      }
+    } catch (error) {
+      if (pass.boundary !== undefined && !this.#owed.has(sessionId)) this.#owed.set(sessionId, pass.boundary)
+      throw error
+    } finally {
+      // In the same breath as the last look: whoever comes later begins another pass.
+      this.#passes.delete(sessionId)
+    }
   }
+}
+
+function isCalledAgain(pass: Pass): boolean {
+  return pass.again
 }
 
 function hasReceipts(state: SessionState): boolean {

@@ -17,6 +17,7 @@ export class ProviderCall<T> {
   abortedBy: AbortCause | undefined
   /** Made when somebody looks at the signal: most providers are done before they would. */
   #controller: AbortController | undefined
+  #abandon: () => void = () => undefined
 
   constructor(
     run: (call: ProviderCall<T>) => T | Promise<T>,
@@ -25,18 +26,19 @@ export class ProviderCall<T> {
     const { clock, timeoutMs, graceMs } = limits
     this.late = settle(() => run(this))
     this.result = new Promise((resolve) => {
-      const abandon = (): void => {
-        this.isAbandoned = true
-        resolve('abandoned')
-      }
       let cancelTimer = clock.setTimer(
         () => {
           this.abort('timeout')
-          cancelTimer = clock.setTimer(abandon, graceMs, { keepAlive: true })
+          cancelTimer = clock.setTimer(this.#abandon, graceMs, { keepAlive: true })
         },
         timeoutMs,
         { keepAlive: true },
       )
+      this.#abandon = () => {
+        cancelTimer()
+        this.isAbandoned = true
+        resolve('abandoned')
+      }
       void this.late.then((result) => {
         cancelTimer()
         resolve(result)
@@ -52,8 +54,10 @@ export class ProviderCall<T> {
     return this.#controller.signal
   }
 
+  /** Nobody waits for a call once we are closed: it is abandoned at once, whatever it was aborted for before. */
   abort(cause: AbortCause): void {
-    if (this.abortedBy !== undefined) return
+    if (cause === 'closed') this.#abandon()
+    else if (this.abortedBy !== undefined) return
     this.abortedBy = cause
     this.#controller?.abort(abortError(cause))
   }

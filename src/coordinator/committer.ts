@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import {
   adopt,
   answer,
-  type Boundary,
   type ClaimedSegment,
+  type ClaimRequest,
   type ClaimResult,
   claimSegment,
   type CommitReason,
   type Decision,
+  type PendingBoundary,
   requestBoundary,
   type SessionState,
 } from '../core/index.js'
@@ -24,7 +25,7 @@ export interface CommitRequest {
   readonly scope: 'boundary' | 'all'
   readonly reason: CommitReason
   /** A boundary to request together with the claim: what fails is then retried by the coordinator. */
-  readonly boundary?: Boundary
+  readonly boundary?: PendingBoundary
   /** Who takes a segment that nobody owns yet; the current agent by default. */
   readonly adopter: AgentHandle | undefined
   readonly impatient: boolean
@@ -48,17 +49,22 @@ const UNKNOWN_PROVIDER = 'unknown'
 export class Committer {
   readonly #parts: Parts
   readonly #conclusions: Conclusions
+  #isClosed = false
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.#conclusions = new Conclusions(parts)
   }
 
+  close(): void {
+    this.#isClosed = true
+  }
+
   /** Busy at once if the session has a flight (C7); everything up to that is synchronous. */
   async commitNext(sessionId: string, request: CommitRequest): Promise<StepOutcome> {
-    const { flights, settings } = this.#parts
+    const { flights } = this.#parts
     if (flights.get(sessionId) !== undefined) return { status: 'busy' }
-    const flight = flights.start(sessionId, settings.clock.now())
+    const flight = flights.start(sessionId)
     let outcome: StepOutcome | undefined
     try {
       outcome = await this.#fly(flight, request)
@@ -84,11 +90,12 @@ export class Committer {
 
   /** A session with nothing to commit never waits for a slot to be told so. */
   async #takeSlot(sessionId: string, request: CommitRequest): Promise<Slot | StepOutcome> {
-    const { agents, slots, recorder } = this.#parts
+    const { agents, slots, recorder, settings } = this.#parts
     const free = slots.take(agents.all(sessionId)[0]?.provider ?? UNKNOWN_PROVIDER)
     if (free !== undefined) return free
+    const trial = { key: '', at: settings.clock.now() }
     const { result } = await recorder.transact(sessionId, (state) =>
-      answer(state, this.#claim(sessionId, state, request).result),
+      answer(state, this.#claim(sessionId, state, request, trial).result),
     )
     if (result.status !== 'claimed') return outcomeOf(result)
     const { owner } = result.segment
@@ -97,14 +104,20 @@ export class Committer {
     return slot ?? { status: 'aborted' }
   }
 
-  #claim(sessionId: string, state: SessionState, request: CommitRequest, key = ''): Decision<ClaimResult> {
+  #claim(
+    sessionId: string,
+    state: SessionState,
+    request: CommitRequest,
+    { key, at }: Pick<ClaimRequest, 'key' | 'at'>,
+  ): Decision<ClaimResult> {
     const { settings, owners, agents } = this.#parts
     const { ledger } = settings
-    const bounded = request.boundary === undefined ? state : requestBoundary(state, request.boundary).state
+    const { boundary } = request
+    const bounded = boundary === undefined ? state : requestBoundary(state, boundary.reason, boundary.through).state
     const decision = claimSegment(bounded, {
       instance: ledger.instance,
       key,
-      at: settings.clock.now(),
+      at,
       scope: request.scope,
       reason: request.reason,
       attemptsAllowed: settings.retry.attempts,
@@ -125,15 +138,17 @@ export class Committer {
     const { recorder, agents, settings, slots } = this.#parts
     const { sessionId } = flight
     await recorder.recordKept(sessionId)
-    const key = randomUUID()
-    const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, key))
+    const fresh = { key: randomUUID(), at: settings.clock.now() }
+    const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, fresh))
     if (result.status !== 'claimed') return outcomeOf(result)
+    // Whoever opens the ledger next finds the claim of a process that has ended.
+    if (this.#isClosed) return { status: 'aborted' }
     const { segment } = result
     request.tried.add(segment.from)
     flight.segment = segment
 
     const live = this.#liveOwner(sessionId, segment, request.adopter)
-    let unpin: (() => void) | undefined
+    let pinned: AgentHandle | undefined
     const call = new ProviderCall<Offered>(
       async (self) => {
         const handle = live ?? (await this.#revive(sessionId, segment, self))
@@ -141,7 +156,8 @@ export class Committer {
         // A revived owner's provider is known only now: it keeps to its share like any other.
         if (live === undefined && handle.isNamed && !slots.hasRoomFor(handle.provider)) return 'crowded'
         slot.moveTo(handle.provider)
-        unpin = agents.pin(handle)
+        agents.pin(handle)
+        pinned = handle
         return this.#ask(handle, sessionId, segment, self)
       },
       { clock: settings.clock, timeoutMs: settings.commitTimeoutMs, graceMs: settings.abandonGraceMs },
@@ -150,7 +166,7 @@ export class Committer {
     try {
       return await this.#conclusions.conclude(flight, segment, call, await call.result, request)
     } finally {
-      unpin?.()
+      if (pinned !== undefined) agents.unpin(pinned)
       flight.abort = () => undefined
     }
   }

@@ -59,15 +59,16 @@ export class Conclusions {
     if (call.abortedBy === 'closed') return { status: 'aborted' }
     if (result === 'abandoned') {
       const { from, to, owner, attempts: attempt, reason } = segment
-      this.#parts.events.emit('commit:abandoned', { sessionId, from, to, owner, attempt, reason })
       const handle = owner === undefined ? undefined : agents.find(sessionId, owner)
       if (handle !== undefined) slots.noteSlow(handle.provider)
       void this.#watchLate(sessionId, segment, call)
-      return this.#fail(sessionId, segment, abandonedError(sessionId, settings))
+      const outcome = await this.#fail(flight, segment, abandonedError(sessionId, settings))
+      this.#parts.events.emit('commit:abandoned', { sessionId, from, to, owner, attempt, reason })
+      return outcome
     }
     if (result.kind === 'threw') {
       if (call.abortedBy === 'shutdown') return this.#giveBack(sessionId, segment, { status: 'aborted' })
-      return this.#fail(sessionId, segment, result.error)
+      return this.#fail(flight, segment, result.error)
     }
     const { value } = result
     if (value === 'gone') {
@@ -93,18 +94,19 @@ export class Conclusions {
           askAt,
           settleBy: at + settings.settleTimeoutMs,
         }
-        await recorder.record(sessionId, (state) => accept(state, acceptance))
-        return { status: 'accepted', from, to, attempt }
+        const { result: isCounted } = await recorder.record(sessionId, (state) => accept(state, acceptance))
+        return isCounted ? { status: 'accepted', from, to, attempt } : overtaken(flight, segment)
       }
       case 'invalid':
-        return this.#fail(sessionId, segment, value.error)
+        return this.#fail(flight, segment, value.error)
       default:
         return value satisfies never
     }
   }
 
-  async #fail(sessionId: string, segment: ClaimedSegment, error: unknown): Promise<StepOutcome> {
+  async #fail(flight: Flight, segment: ClaimedSegment, error: unknown): Promise<StepOutcome> {
     const { settings, recorder } = this.#parts
+    const { sessionId } = flight
     const failure = {
       ...nameOf(segment),
       at: settings.clock.now(),
@@ -114,10 +116,9 @@ export class Conclusions {
       chance: settings.random(),
     }
     const { result } = await recorder.record(sessionId, (state): Decision<FailureResult> => fail(state, failure))
+    if (result === 'ignored') return overtaken(flight, segment)
     const { from, to, attempts: attempt } = segment
     settings.logger.warn({ sessionId, from, to, attempt, err: failure.error }, 'a commit failed')
-    // Ignored: a late success of an earlier attempt has cleared the range meanwhile.
-    if (result === 'ignored') return { status: 'committed', from, to, attempt }
     return { status: result === 'parked' ? 'parked' : 'failed', from, to, attempt, error }
   }
 
@@ -143,4 +144,9 @@ export class Conclusions {
       )
     }
   }
+}
+
+/** The claim was gone when the answer came: discarded, or cleared by a late success of an earlier attempt. */
+function overtaken(flight: Flight, { from, to, attempts: attempt }: ClaimedSegment): StepOutcome {
+  return flight.isDiscarded ? { status: 'aborted' } : { status: 'committed', from, to, attempt }
 }

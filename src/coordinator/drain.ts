@@ -1,6 +1,12 @@
 import { setMaxListeners } from 'node:events'
-import type { Clock } from '../base/clock.js'
-import { allSegments, emptySession, hasUncommittedWork, type Segment, type SessionState } from '../core/index.js'
+import {
+  allSegments,
+  emptySession,
+  hasUncommittedWork,
+  type PendingBoundary,
+  retryDelay,
+  type SessionState,
+} from '../core/index.js'
 import type { Agents } from './agents.js'
 import type { Background } from './background.js'
 import type { Committer } from './committer.js'
@@ -10,10 +16,11 @@ import type { Settings } from './options.js'
 import type { StepOutcome } from './outcomes.js'
 import type { Owners } from './owners.js'
 import type { Recorder } from './recorder.js'
+import { isDirty, isTouched, newTask, type Task } from './drain-task.js'
 import { remainingOf } from './remaining.js'
 import type { DrainReport } from './reports.js'
 import type { ProviderKey, Slots } from './slots.js'
-import { ABORTED, waitOrAbort } from './wait.js'
+import { ABORTED, sleepUntil, waitOrAbort } from './wait.js'
 
 export interface DrainParts {
   readonly settings: Settings
@@ -27,20 +34,8 @@ export interface DrainParts {
   readonly slots: Slots
 }
 
-/** One session as this drain has come to know it. */
-interface Task {
-  readonly sessionId: string
-  state: SessionState
-  /** The segment whose call the end of the drain cut short. */
-  cutShort: number | undefined
-  /** What the session looked like when nothing more could be done for it. */
-  stuckAt: string | undefined
-  isRunning: boolean
-  /** The first try does not wait for an earlier backoff; after a failure the retry policy holds. */
-  isImpatient: boolean
-  /** Something happened to the session while it was being worked on: look once more. */
-  again: boolean
-}
+/** Whatever is there covers it: a drain also flushes what is recorded while it runs. */
+const SHUTDOWN: PendingBoundary = Object.freeze({ reason: 'shutdown', through: Infinity })
 
 /**
  * Commits everything that is dirty before a deadline (D1–D5). Sessions run side by side, as many at once as there are
@@ -56,6 +51,9 @@ export class Drain {
   readonly #counts = { committed: 0, accepted: 0, parked: 0 }
   #stopAt = 0
   #left = 0
+  /** The ledger could not say what there is to do. */
+  #isBlind = false
+  #isOver = false
 
   constructor(parts: DrainParts, concurrency: number) {
     this.#parts = parts
@@ -93,6 +91,15 @@ export class Drain {
       signal?.removeEventListener('abort', stop)
       this.#stop.abort()
       resume()
+      this.#leaveBehind()
+    }
+  }
+
+  /** What was begun here and cut short is a boundary's work: if the process goes on, so does that. */
+  #leaveBehind(): void {
+    this.#isOver = true
+    for (const { sessionId, state } of this.#tasks.values()) {
+      if (state.boundary !== undefined) this.#parts.background.lookLater(sessionId)
     }
   }
 
@@ -103,6 +110,10 @@ export class Drain {
       task.again = true
       return
     }
+    if (task?.wake !== undefined) {
+      task.wake()
+      return
+    }
     if (this.#stop.signal.aborted) return
     this.#left += 1
     this.#track(this.#workOff([task ?? this.#addTask(sessionId, emptySession)], () => undefined))
@@ -110,9 +121,15 @@ export class Drain {
 
   /** Until nothing is under way and a look at the whole ledger finds nothing that could progress. */
   async #drainAll(): Promise<void> {
-    for (;;) {
-      const lines = await this.#findWork()
-      if (lines.size === 0 || this.#stop.signal.aborted) return
+    for (let failures = 0; ;) {
+      const lines = await this.#tryFindWork()
+      if (lines?.size === 0 || this.#stop.signal.aborted) return
+      if (lines === undefined) {
+        failures += 1
+        await sleepUntil(this.#parts.settings.clock, this.#retryAt(failures), this.#stop.signal)
+        continue
+      }
+      failures = 0
       // Everybody is announced before anybody starts: the first line must not take all slots.
       const starts = [...lines].map(([provider, line]) => ({ line, ended: this.#parts.slots.announce(provider) }))
       for (const { line, ended } of starts) this.#track(this.#workOff(line, ended))
@@ -124,24 +141,38 @@ export class Drain {
     const tracked = work.finally(() => this.#pending.delete(tracked))
     this.#pending.add(tracked)
     // Whoever waits for it hears of a failure; a drain that has ended does not.
-    tracked.catch((error: unknown) => {
-      const { logger, describeError } = this.#parts.settings
-      logger.error({ err: describeError(error) }, 'the ledger failed during a drain')
-    })
+    tracked.catch((error: unknown) => this.#logFailure(error))
+  }
+
+  #logFailure(error: unknown): void {
+    const { logger, describeError } = this.#parts.settings
+    logger.error(
+      { err: describeError(error) },
+      'the ledger failed during a drain; it is tried again while there is time',
+    )
+  }
+
+  #retryAt(failures: number): number {
+    const { clock, retry, random } = this.#parts.settings
+    return clock.now() + retryDelay(failures, retry, random())
   }
 
   #addTask(sessionId: string, state: SessionState): Task {
-    const task: Task = {
-      sessionId,
-      state,
-      cutShort: undefined,
-      stuckAt: undefined,
-      isRunning: false,
-      isImpatient: true,
-      again: false,
-    }
+    const task = newTask(sessionId, state)
     this.#tasks.set(sessionId, task)
     return task
+  }
+
+  async #tryFindWork(): Promise<Map<ProviderKey, Task[]> | undefined> {
+    try {
+      const lines = await this.#findWork()
+      this.#isBlind = false
+      return lines
+    } catch (error) {
+      this.#isBlind = true
+      this.#logFailure(error)
+      return undefined
+    }
   }
 
   async #findWork(): Promise<Map<ProviderKey, Task[]>> {
@@ -183,43 +214,63 @@ export class Drain {
 
   /** A session in backoff gives its place to the next one, and comes back when its time has come. */
   async #continueAt(task: Task, first: number): Promise<void> {
+    const { clock } = this.#parts.settings
     for (let until: number | undefined = first; until !== undefined; until = await this.#drainSession(task)) {
-      await sleepUntil(this.#parts.settings.clock, until, this.#stop.signal)
+      await sleepUntil(clock, until, this.#stop.signal, (wake) => {
+        task.wake = wake
+      })
+      task.wake = undefined
+      if (this.#stop.signal.aborted) return
     }
   }
 
   /** Commits segment after segment; gives the time of the next attempt if there is one before the end. */
   async #drainSession(task: Task): Promise<number | undefined> {
-    const gone = new Set<string | undefined>()
     task.isRunning = true
+    task.gone.clear()
     try {
-      for (;;) {
-        task.again = false
-        const step = await this.#step(task, gone)
-        task.state = await this.#parts.recorder.read(task.sessionId)
-        if (this.#stop.signal.aborted || !allSegments(task.state).some(isDirty)) break
-        if (step === 'go on' || isTouched(task)) continue
-        if (step !== 'stuck') return step
-        break
-      }
-      task.stuckAt = this.#fingerprint(task.sessionId, task.state)
-      this.#left -= 1
-      this.#progress()
-      return undefined
+      const until = await this.#commitAll(task)
+      task.failures = 0
+      if (until !== undefined) return until
+    } catch (error) {
+      this.#logFailure(error)
+      task.failures += 1
+      const until = this.#retryAt(task.failures)
+      if (until < this.#stopAt) return until
     } finally {
       task.isRunning = false
+    }
+    task.stuckAt = this.#fingerprint(task.sessionId, task.state)
+    this.#left -= 1
+    this.#progress()
+    return undefined
+  }
+
+  async #commitAll(task: Task): Promise<number | undefined> {
+    const { recorder, background } = this.#parts
+    for (;;) {
+      task.again = false
+      const step = await this.#step(task)
+      task.state = await recorder.read(task.sessionId)
+      if (!allSegments(task.state).some(isDirty)) return undefined
+      if (this.#stop.signal.aborted) {
+        if (this.#isOver) background.lookLater(task.sessionId)
+        return undefined
+      }
+      if (step === 'go on' || isTouched(task)) continue
+      return step === 'stuck' ? undefined : step
     }
   }
 
   /** One commit, or the end of one that is under way. A number is the time of the next attempt. */
-  async #step(task: Task, gone: Set<string | undefined>): Promise<number | 'go on' | 'stuck'> {
-    const { sessionId } = task
+  async #step(task: Task): Promise<number | 'go on' | 'stuck'> {
+    const { sessionId, gone } = task
     const { committer, flights } = this.#parts
     const tried = new Set<number>()
     const outcome = await committer.commitNext(sessionId, {
       scope: 'all',
       reason: 'shutdown',
-      boundary: 'shutdown',
+      boundary: SHUTDOWN,
       adopter: undefined,
       impatient: task.isImpatient,
       tried,
@@ -258,16 +309,16 @@ export class Drain {
   #report(durationMs: number, ranOut: boolean): DrainReport {
     const remaining = this.#remaining()
     const failed = remaining.filter(({ reason }) => reason === 'failing').length
-    const timedOut = ranOut && remaining.some(({ reason }) => reason !== 'parked')
+    const timedOut = ranOut && (this.#isBlind || remaining.some(({ reason }) => reason !== 'parked'))
     return { ...this.#counts, failed, handedOver: 0, remaining, timedOut, durationMs }
   }
 
   #remaining(): DrainReport['remaining'] {
     const { flights, owners } = this.#parts
-    return [...this.#tasks.values()].flatMap(({ sessionId, state, cutShort }) => {
+    return [...this.#tasks.values()].flatMap(({ sessionId, state, cutShort, gone }) => {
       const inFlight = flights.get(sessionId)?.segment?.from
       const remaining = remainingOf(state, {
-        isReachable: (owner) => owners.isReachable(sessionId, owner, new Set()),
+        isReachable: (owner) => owners.isReachable(sessionId, owner, gone),
         isInFlight: (from) => from === inFlight || from === cutShort,
       })
       return remaining.map((rest) => ({ sessionId, ...rest }))
@@ -287,25 +338,4 @@ export class Drain {
     const handle = owner === undefined ? agents.current(sessionId) : agents.find(sessionId, owner)
     return handle?.provider ?? 'unknown'
   }
-}
-
-function isTouched(task: Task): boolean {
-  return task.again
-}
-
-function isDirty(segment: Segment): boolean {
-  return segment.state !== 'accepted' && segment.state !== 'parked'
-}
-
-function sleepUntil(clock: Clock, at: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.setTimer(end, Math.max(0, at - clock.now()), { keepAlive: true })
-    function end(): void {
-      cancel()
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    if (signal.aborted) end()
-    else signal.addEventListener('abort', end, { once: true })
-  })
 }

@@ -16,7 +16,7 @@ export interface LifecycleEvents {
   'commit:accepted': Seen<'commit:accepted'>
   'commit:succeeded': Seen<'commit:succeeded'>
   'commit:failed': Seen<'commit:failed'>
-  'commit:abandoned': Omit<Seen<'commit:started'>, 'late'>
+  'commit:abandoned': Seen<'commit:started'>
   'receipt:settled': Seen<'receipt:settled'>
   'receipt:failed': Seen<'receipt:failed'>
   'segment:parked': Seen<'segment:parked'>

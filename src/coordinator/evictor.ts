@@ -1,5 +1,6 @@
 import {
   type AcceptedSegment,
+  answer,
   hasUncommittedWork,
   isFinished,
   requestBoundary,
@@ -29,6 +30,12 @@ interface Parts {
   readonly holds: Holds
 }
 
+/** What one eviction remembers: it tries each segment once, however often it has to look. */
+interface Attempts {
+  readonly tried: Set<number>
+  readonly gone: Set<string | undefined>
+}
+
 /** Flushes a session's work, then closes and forgets its agents (B4, B5). */
 export class Evictor {
   readonly #parts: Parts
@@ -45,26 +52,25 @@ export class Evictor {
   ): Promise<EvictReport> {
     const { agents, recorder, holds } = this.#parts
     const found = only === undefined ? agents.all(sessionId) : agents.known(only)
+    const attempts: Attempts = { tried: new Set(), gone: new Set() }
     for (;;) {
       if ((await waitOrAbort(holds.untilFree(sessionId), ...signals)) === ABORTED) break
-      await recorder.transact(sessionId, (state) => requestBoundary(state, 'evict'))
-      if (!(await this.#flush(sessionId, signals))) break
-      const state = await recorder.read(sessionId)
-      if (signals.some((signal) => signal?.aborted === true)) break
-      // A turn that began meanwhile keeps its agent open; what it records is flushed too. From here to the closing of
-      // the agents everything is synchronous: no turn can slip in between.
-      if (holds.isHeld(sessionId)) continue
-      this.#release(sessionId, found, state)
-      return this.#report(sessionId, found, state)
+      const { state: bounded } = await recorder.transact(sessionId, (state) => requestBoundary(state, 'evict'))
+      if (!(await this.#flush(sessionId, signals, attempts))) break
+      const state = await this.#tryRelease(sessionId, found, bounded.generation, signals)
+      if (state !== undefined) return this.#report(sessionId, found, state, attempts)
+      if (isAborted(signals)) break
     }
-    return this.#report(sessionId, found, await recorder.read(sessionId))
+    return this.#report(sessionId, found, await recorder.read(sessionId), attempts)
   }
 
   /** Tries every segment, once each; a failed one goes on being retried in the background. False if aborted. */
-  async #flush(sessionId: string, signals: readonly (AbortSignal | undefined)[]): Promise<boolean> {
+  async #flush(
+    sessionId: string,
+    signals: readonly (AbortSignal | undefined)[],
+    { tried, gone }: Attempts,
+  ): Promise<boolean> {
     const { committer, flights } = this.#parts
-    const tried = new Set<number>()
-    const gone = new Set<string | undefined>()
     const [signal] = signals
     for (;;) {
       const before = tried.size
@@ -80,12 +86,17 @@ export class Evictor {
     }
   }
 
-  async #report(sessionId: string, found: readonly AgentHandle[], state: SessionState): Promise<EvictReport> {
+  async #report(
+    sessionId: string,
+    found: readonly AgentHandle[],
+    state: SessionState,
+    { gone }: Attempts,
+  ): Promise<EvictReport> {
     const { flights, owners } = this.#parts
     for (const { closing } of found) await closing
     const inFlight = flights.get(sessionId)?.segment?.from
     const remaining = remainingOf(state, {
-      isReachable: (owner) => owners.isReachable(sessionId, owner, new Set()),
+      isReachable: (owner) => owners.isReachable(sessionId, owner, gone),
       isInFlight: (from) => from === inFlight,
     })
     const unsettled = state.segments
@@ -96,6 +107,30 @@ export class Evictor {
       clean: !hasUncommittedWork(state),
       remaining: [...remaining, ...unsettled],
     }
+  }
+
+  /**
+   * Closes the agents in the same breath in which the state is known: a turn that comes later keeps its agent open by
+   * itself. Not if a turn began or was recorded meanwhile: that is flushed first.
+   */
+  async #tryRelease(
+    sessionId: string,
+    found: readonly AgentHandle[],
+    flushed: number,
+    signals: readonly (AbortSignal | undefined)[],
+  ): Promise<SessionState | undefined> {
+    const { recorder, holds } = this.#parts
+    let released: SessionState | undefined
+    await recorder.transact(
+      sessionId,
+      (state) => answer(state, state),
+      (state) => {
+        if (isAborted(signals) || holds.isHeld(sessionId) || state.generation > flushed) return
+        this.#release(sessionId, found, state)
+        released = state
+      },
+    )
+    return released
   }
 
   #release(sessionId: string, found: readonly AgentHandle[], state: SessionState): void {
@@ -115,4 +150,8 @@ export class Evictor {
     }
     for (const handle of found) agents.doom(handle)
   }
+}
+
+function isAborted(signals: readonly (AbortSignal | undefined)[]): boolean {
+  return signals.some((signal) => signal?.aborted === true)
 }

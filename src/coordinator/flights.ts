@@ -5,17 +5,17 @@ import type { StepOutcome } from './outcomes.js'
 /** One commit of a session under way, from the moment somebody asked for it: the session is busy until it has landed. */
 export class Flight {
   readonly sessionId: string
-  readonly startedAt: number
   /** What is being offered, once it is claimed. */
   segment: ClaimedSegment | undefined
+  /** The session was discarded under it. */
+  isDiscarded = false
   abort: (cause: AbortCause) => void = () => undefined
   /** What it came to; nothing if the ledger failed. */
   readonly landed: Promise<StepOutcome | undefined>
   readonly land: (outcome: StepOutcome | undefined) => void
 
-  constructor(sessionId: string, startedAt: number) {
+  constructor(sessionId: string) {
     this.sessionId = sessionId
-    this.startedAt = startedAt
     let land: Flight['land'] = () => undefined
     this.landed = new Promise((resolve) => {
       land = resolve
@@ -32,8 +32,8 @@ export class Flights {
     return this.#bySession.get(sessionId)
   }
 
-  start(sessionId: string, at: number): Flight {
-    const flight = new Flight(sessionId, at)
+  start(sessionId: string): Flight {
+    const flight = new Flight(sessionId)
     this.#bySession.set(sessionId, flight)
     return flight
   }

@@ -2,8 +2,8 @@
 export class Holds {
   readonly #held = new Map<string, { count: number; readonly waiters: (() => void)[] }>()
 
-  /** Counts one more turn; the returned function ends it, once. */
-  hold(sessionId: string): () => void {
+  /** Counts one more turn; the returned function ends it, once, and then calls `onReleased`. */
+  hold(sessionId: string, onReleased: () => void): () => void {
     const held = this.#held.get(sessionId) ?? { count: 0, waiters: [] }
     this.#held.set(sessionId, held)
     held.count += 1
@@ -12,9 +12,11 @@ export class Holds {
       if (isReleased) return
       isReleased = true
       held.count -= 1
-      if (held.count > 0) return
-      this.#held.delete(sessionId)
-      for (const wake of held.waiters) wake()
+      if (held.count === 0) {
+        this.#held.delete(sessionId)
+        for (const wake of held.waiters) wake()
+      }
+      onReleased()
     }
   }
 

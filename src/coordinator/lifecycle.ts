@@ -6,7 +6,6 @@ import {
   release,
   retractTurns,
   type Retraction,
-  rotate,
   type SessionState,
   unpark,
 } from '../core/index.js'
@@ -26,8 +25,9 @@ import { Marker, type MarkOptions } from './marker.js'
 import { count, duration, type LifecycleOptions, resolveOptions, type Settings } from './options.js'
 import { Owners } from './owners.js'
 import { Recorder } from './recorder.js'
-import { startRecovery } from './recovery.js'
+import { Recovery } from './recovery.js'
 import type { CommitOutcome, DrainReport, EvictReport, FlushReport, Health, SessionSnapshot } from './reports.js'
+import { rotateSession } from './rotation.js'
 import { Settler } from './settler.js'
 import { Slots } from './slots.js'
 import { matches, type SessionFilter, snapshotOf } from './snapshot.js'
@@ -63,6 +63,7 @@ export class MemoryLifecycle {
   readonly #settler: Settler
   readonly #committer: Committer
   readonly #background: Background
+  readonly #recovery: Recovery
   readonly #byHand: ByHand
   readonly #evictor: Evictor
   readonly #marker: Marker
@@ -74,9 +75,11 @@ export class MemoryLifecycle {
     this.#events = new Events(settings.logger)
     this.#agents = new Agents((handle) => closeAgent(handle, settings, this.#events))
     this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
-    this.#recorder = new Recorder(settings, this.#events, this.#agents, (sessionId, at) =>
-      this.#wakes.schedule(sessionId, at),
-    )
+    this.#recorder = new Recorder(settings, this.#events, this.#agents, {
+      onWakeAt: (sessionId, at) => this.#wakes.schedule(sessionId, at),
+      onFinished: (sessionId) => this.#noteFinished(sessionId),
+      onFailed: (sessionId) => this.#background.lookLater(sessionId),
+    })
     this.#owners = new Owners(settings, this.#agents)
     this.#slots = new Slots(settings.concurrency)
     const parts = {
@@ -87,11 +90,12 @@ export class MemoryLifecycle {
     this.#committer = new Committer(parts)
     this.#evictor = new Evictor({ ...parts, committer: this.#committer })
     this.#background = new Background({ ...parts, committer: this.#committer, settler: this.#settler })
+    this.#recovery = new Recovery({ ...parts, background: this.#background })
     this.#byHand = new ByHand({ ...parts, committer: this.#committer, closing: this.#background.closing })
     this.#marker = new Marker({
       ...parts,
       register: (sessionId, handle) => this.#register(sessionId, handle),
-      onRecorded: (sessionId, state) => this.#noteRecorded(sessionId, state),
+      onRecorded: (sessionId, state, owner) => this.#noteRecorded(sessionId, state, owner),
     })
   }
 
@@ -99,10 +103,7 @@ export class MemoryLifecycle {
   static async open(options: LifecycleOptions = {}): Promise<MemoryLifecycle> {
     const lifecycle = new MemoryLifecycle(resolveOptions(options))
     await lifecycle.#settings.ledger.open()
-    startRecovery({
-      ...{ settings: lifecycle.#settings, background: lifecycle.#background },
-      ...{ events: lifecycle.#events, wakes: lifecycle.#wakes },
-    })
+    lifecycle.#recovery.start()
     return lifecycle
   }
 
@@ -190,13 +191,21 @@ export class MemoryLifecycle {
     const id = checkSessionId(sessionId)
     if (id === undefined) return NOTHING_EVICTED
     this.#assertOpen()
-    return this.#evictor.evict(id, [options.signal, this.#background.closing], options.agent)
+    const report = await this.#evictor.evict(id, [options.signal, this.#background.closing], options.agent)
+    // Its boundary stands: what is left is retried, or waits for its owner.
+    if (!report.clean) this.#background.lookLater(id)
+    return report
   }
 
   /** A turn is being served: its agent is not closed until the returned function is called. */
   hold(sessionId: string): () => void {
     const id = checkSessionId(sessionId)
-    return id === undefined ? () => undefined : this.#holds.hold(id)
+    if (id === undefined) return () => undefined
+    const serving = this.#agents.current(id)
+    if (serving !== undefined) this.#agents.pin(serving)
+    return this.#holds.hold(id, () => {
+      if (serving !== undefined) this.#agents.unpin(serving)
+    })
   }
 
   /** The conversation goes on under another id. May be repeated after a crash. */
@@ -206,28 +215,7 @@ export class MemoryLifecycle {
     if (from === undefined || to === undefined) return
     if (from === to) throw new TypeError('rotate needs two different session ids.')
     this.#assertOpen()
-    const moving = this.#agents.current(from)
-    const resident = this.#agents.current(to)
-    if (moving !== undefined && resident !== undefined && moving !== resident) {
-      throw new TidemarkError(
-        'ROTATION_REFUSED',
-        `'${to}' has another live agent. Unregister or evict it first, or rotate to a fresh id.`,
-        {
-          details: { oldId: from, newId: to },
-        },
-      )
-    }
-    const { result } = await this.#recorder.transact(from, (state) => rotate(state, to))
-    if (result.conflict !== undefined) {
-      throw new TidemarkError(
-        'ROTATION_REFUSED',
-        `'${from}' was rotated to '${result.conflict}' before; it cannot also go on as '${to}'.`,
-        {
-          details: { oldId: from, newId: to, rotatedTo: result.conflict },
-        },
-      )
-    }
-    this.#agents.move(from, to)
+    await rotateSession({ agents: this.#agents, recorder: this.#recorder }, from, to)
     this.#background.agentCame(to)
     this.#background.work(from)
   }
@@ -237,14 +225,14 @@ export class MemoryLifecycle {
     const id = checkSessionId(sessionId)
     if (id === undefined) return true
     this.#assertOpen()
-    const { result } = await this.#recorder.transact(id, (state) => discard(state, options.force === true))
-    if (!result) return false
-    this.#flights.get(id)?.abort('needless')
-    this.#wakes.cancel(id)
-    this.#background.forget(id)
-    const current = this.#agents.forget(id)
-    if (current !== undefined) this.#events.emit('agent:unregistered', { sessionId: id, agentId: current.id })
-    return true
+    const { result } = await this.#recorder.transact(
+      id,
+      (state) => discard(state, options.force === true),
+      (isDiscarded) => {
+        if (isDiscarded) this.#forget(id)
+      },
+    )
+    return result
   }
 
   /** Gives parked segments their attempts back and takes them up again; of one session, or of all. */
@@ -306,11 +294,11 @@ export class MemoryLifecycle {
   }
 
   async health(): Promise<Health> {
-    const offered = [...this.#flights.offered()]
+    const since = [...this.#flights.offered()].map(({ segment }) => segment.claimedAt)
     return healthOf(this.#settings, {
       isClosed: this.#closing !== undefined,
-      inFlight: offered.length,
-      oldestFlightAt: offered.length === 0 ? undefined : Math.min(...offered.map(({ startedAt }) => startedAt)),
+      inFlight: since.length,
+      oldestFlightAt: since.length === 0 ? undefined : since.reduce((one, other) => Math.min(one, other)),
       keptAnswers: this.#recorder.keptAnswers,
       lastSuccessAt: this.#recorder.lastSuccessAt,
     })
@@ -338,7 +326,29 @@ export class MemoryLifecycle {
     for (const drain of this.#drains) drain.touch(sessionId)
   }
 
-  #noteRecorded(sessionId: string, state: SessionState): void {
+  /** Lets go of everything live about a discarded session. */
+  #forget(sessionId: string): void {
+    const flight = this.#flights.get(sessionId)
+    if (flight !== undefined) {
+      flight.isDiscarded = true
+      flight.abort('needless')
+    }
+    this.#noteFinished(sessionId)
+    const current = this.#agents.forget(sessionId)
+    if (current !== undefined) this.#events.emit('agent:unregistered', { sessionId, agentId: current.id })
+  }
+
+  /** Nothing is owed to anybody any more: there is nothing to wake up for. */
+  #noteFinished(sessionId: string): void {
+    this.#wakes.cancel(sessionId)
+    this.#background.forget(sessionId)
+  }
+
+  #noteRecorded(sessionId: string, state: SessionState, owner: AgentHandle | undefined): void {
+    this.#recovery.noteRecorded(sessionId, state.generation)
+    // Its agent was evicted while the turn was on its way: nobody else would give it a boundary.
+    if (owner?.isDoomed === true && this.#agents.current(sessionId) !== owner)
+      this.#background.boundary(sessionId, 'evict')
     if (state.boundary !== undefined) this.#background.work(sessionId)
     for (const drain of this.#drains) drain.touch(sessionId)
   }
@@ -348,6 +358,7 @@ export class MemoryLifecycle {
     const { result } = await this.#recorder.transact(sessionId, (state) =>
       unpark(state, { at, settleBy: at + this.#settings.settleTimeoutMs }),
     )
+    if (result > 0) for (const drain of this.#drains) drain.touch(sessionId)
     return result
   }
 
@@ -363,6 +374,7 @@ export class MemoryLifecycle {
     this.#background.close()
     this.#wakes.clear()
     this.#settler.close()
+    this.#committer.close()
     this.#recorder.close()
     const offered = [...this.#flights.offered()]
     this.#flights.abortAll('closed')

@@ -34,8 +34,8 @@ interface Parts {
   readonly agents: Agents
   readonly recorder: Recorder
   readonly register: (sessionId: string, handle: AgentHandle) => void
-  /** Told of every recorded turn. */
-  readonly onRecorded: (sessionId: string, state: SessionState) => void
+  /** Told of every turn that was recorded just now. */
+  readonly onRecorded: (sessionId: string, state: SessionState, owner: AgentHandle | undefined) => void
 }
 
 /** Records completed turns. This is the hot path: one transition, one promise more, no lock. */
@@ -50,7 +50,7 @@ export class Marker {
   }
 
   mark(sessionId: string, options: MarkOptions): Promise<number> {
-    const { settings, agents, register } = this.#parts
+    const { settings, agents, recorder, register } = this.#parts
     const { agent, messages, turnId, signal } = options
     if (options.ephemeral === true) return this.#bound(this.#readGeneration(sessionId), signal)
     if (turnId !== undefined) checkId(turnId, 'turnId')
@@ -58,10 +58,19 @@ export class Marker {
     let handle = agents.ownerOfNext(sessionId)
     if (agent !== undefined && handle?.agent !== agent) handle = agents.handleOf(agent)
     if (agent !== undefined && handle !== undefined) register(sessionId, handle)
+    // Until it is known to own the turn: an eviction must not close it in between.
+    if (handle !== undefined) agents.pin(handle)
     const turn: Turn = { owner: handle?.id, at: settings.clock.now(), turnId, messages: json }
     const recorded = settings.ledger
       .transact(sessionId, (state) => this.#decide(state, turn))
-      .then((decision) => this.#recorded(sessionId, handle, decision))
+      .then(
+        (decision) => this.#recorded(sessionId, handle, decision),
+        (error: unknown) => {
+          if (handle !== undefined) agents.unpin(handle)
+          recorder.noteFailed(sessionId)
+          throw error
+        },
+      )
     return this.#bound(recorded, signal)
   }
 
@@ -78,7 +87,9 @@ export class Marker {
     const { agents, recorder, onRecorded } = this.#parts
     if (handle !== undefined) agents.noteOwner(sessionId, handle, decision.state)
     recorder.noteDurable(sessionId, decision)
-    onRecorded(sessionId, decision.state)
+    // A turn id that was known is no new turn.
+    if (decision.events.length > 0) onRecorded(sessionId, decision.state, handle)
+    if (handle !== undefined) agents.unpin(handle)
     return decision.result
   }
 

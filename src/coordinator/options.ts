@@ -137,8 +137,19 @@ export function resolveOptions(options: LifecycleOptions): Settings {
     }),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
-    describeError: options.describeError ?? describeError,
+    describeError: options.describeError === undefined ? describeError : describedBy(options.describeError),
   })
+}
+
+/** The host's own words, unless it stumbles over what a provider threw. */
+function describedBy(describe: (error: unknown) => string): (error: unknown) => string {
+  return (error) => {
+    try {
+      return describe(error)
+    } catch {
+      return describeError(error)
+    }
+  }
 }
 
 type Check = (name: string, value: number | undefined, fallback: number) => number

@@ -13,9 +13,13 @@ export class Owners {
     this.#agents = agents
   }
 
-  /** Can this owner be called, live or revived? `gone` are those that `revive` had nothing for. */
+  /**
+   * Can this owner be called, live or revived? What nobody owns goes to the current agent. `gone` are those that `revive`
+   * had nothing for.
+   */
   isReachable(sessionId: string, owner: string | undefined, gone: ReadonlySet<string | undefined>): boolean {
-    if (owner !== undefined && this.#agents.find(sessionId, owner) !== undefined) return true
+    const live = owner === undefined ? this.#agents.ownerOfNext(sessionId) : this.#agents.find(sessionId, owner)
+    if (live !== undefined) return true
     return this.#settings.revive !== undefined && !gone.has(owner)
   }
 

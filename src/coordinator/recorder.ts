@@ -1,10 +1,26 @@
-import { answer, type CoreEvent, type Decision, nextWake, retryDelay, type SessionState } from '../core/index.js'
+import {
+  answer,
+  type CoreEvent,
+  type Decision,
+  isFinished,
+  nextWake,
+  retryDelay,
+  type SessionState,
+} from '../core/index.js'
 import type { Decide } from '../ledger/ledger.js'
 import type { Agents } from './agents.js'
 import type { Events } from './events.js'
 import type { Settings } from './options.js'
 
 type Kept = Decide<unknown>
+
+interface Hooks {
+  readonly onWakeAt: (sessionId: string, at: number) => void
+  /** Nothing of the session is owed to anybody any more. */
+  readonly onFinished: (sessionId: string) => void
+  /** A transition failed, as far as we know: it may have become durable all the same. */
+  readonly onFailed: (sessionId: string) => void
+}
 
 /**
  * The way to the ledger. After each transition that became durable: events go out, the next wake-up is set, agents that
@@ -15,16 +31,16 @@ export class Recorder {
   readonly #settings: Settings
   readonly #events: Events
   readonly #agents: Agents
-  readonly #onWakeAt: (sessionId: string, at: number) => void
+  readonly #hooks: Hooks
   readonly #kept = new Map<string, Kept[]>()
   #isClosed = false
   lastSuccessAt: number | undefined
 
-  constructor(settings: Settings, events: Events, agents: Agents, onWakeAt: (sessionId: string, at: number) => void) {
+  constructor(settings: Settings, events: Events, agents: Agents, hooks: Hooks) {
     this.#settings = settings
     this.#events = events
     this.#agents = agents
-    this.#onWakeAt = onWakeAt
+    this.#hooks = hooks
   }
 
   /** Answers that wait for the ledger to come back. */
@@ -32,15 +48,25 @@ export class Recorder {
     return this.#kept.size
   }
 
-  async transact<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
+  /** `onDurable` is called in the order in which transitions became durable, before anybody hears of this one. */
+  async transact<R>(sessionId: string, decide: Decide<R>, onDurable?: (result: R) => void): Promise<Decision<R>> {
     const { ledger, boundaries } = this.#settings
-    const decision = await ledger.transact(sessionId, (state) => {
-      const decided = decide(state)
-      if (decided.state === state) return decided
-      const wakeAt = nextWake(decided.state, boundaries)
-      return wakeAt === undefined ? decided : { ...decided, wakeAt }
-    })
+    let decision: Decision<R>
+    try {
+      decision = await ledger.transact(sessionId, (state) => {
+        const decided = decide(state)
+        if (decided.state === state) return decided
+        const wakeAt = nextWake(decided.state, boundaries)
+        return wakeAt === undefined ? decided : { ...decided, wakeAt }
+      })
+    } catch (error) {
+      this.noteFailed(sessionId)
+      throw error
+    }
+    // Nothing between the ledger's answer and here: what follows happens in the order of the ledger.
     if (decision.events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
+    onDurable?.(decision.result)
+    if (isFinished(decision.state)) this.#hooks.onFinished(sessionId)
     this.noteDurable(sessionId, decision)
     this.#agents.prune(sessionId, decision.state)
     return decision
@@ -48,8 +74,13 @@ export class Recorder {
 
   /** Lets a transition out, once it is durable. */
   noteDurable(sessionId: string, { events, wakeAt }: Decision<unknown>): void {
-    if (wakeAt !== undefined) this.#onWakeAt(sessionId, wakeAt)
+    if (wakeAt !== undefined) this.#hooks.onWakeAt(sessionId, wakeAt)
     this.#events.emitAll(sessionId, events)
+  }
+
+  /** Somebody has to look what became of it: perhaps a wake-up is due that nobody was told of. */
+  noteFailed(sessionId: string): void {
+    this.#hooks.onFailed(sessionId)
   }
 
   async read(sessionId: string): Promise<SessionState> {
@@ -60,8 +91,8 @@ export class Recorder {
 
   /** Records what a provider answered. If the ledger is away the caller is told, and the answer is kept. */
   async record<R>(sessionId: string, decide: Decide<R>): Promise<Decision<R>> {
-    await this.recordKept(sessionId)
     try {
+      await this.recordKept(sessionId)
       return await this.transact(sessionId, decide)
     } catch (error) {
       this.#keep(sessionId, decide)

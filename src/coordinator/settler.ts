@@ -9,7 +9,7 @@ import {
   settlePending,
 } from '../core/index.js'
 import type { SettleAnswer } from './agent.js'
-import type { Agents } from './agents.js'
+import type { AgentHandle, Agents } from './agents.js'
 import { isRetryable, readSettleAnswer } from './answers.js'
 import { ProviderCall } from './call.js'
 import { commitOf } from './outcomes.js'
@@ -34,6 +34,7 @@ export class Settler {
   readonly #slots: Slots
   readonly #asking = new Map<string, Promise<void>>()
   readonly #calls = new Set<ProviderCall<unknown>>()
+  #isClosed = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -50,6 +51,7 @@ export class Settler {
   }
 
   close(): void {
+    this.#isClosed = true
     for (const call of this.#calls) call.abort('closed')
   }
 
@@ -69,13 +71,15 @@ export class Settler {
     const { settings, agents, owners } = this.#parts
     const live = segment.owner === undefined ? undefined : agents.find(sessionId, segment.owner)
     const slot = await this.#slots.acquire(live?.provider ?? 'unknown', undefined)
-    let unpin: (() => void) | undefined
+    if (this.#isClosed) return
+    let pinned: AgentHandle | undefined
     const call = new ProviderCall<Learned>(
       async (self) => {
         const handle = live ?? (await owners.revive(sessionId, segment.owner, self))
         if (handle === undefined) return { status: 'unknown', error: ownerGone(sessionId, segment) }
         slot?.moveTo(handle.provider)
-        unpin = agents.pin(handle)
+        agents.pin(handle)
+        pinned = handle
         if (typeof handle.agent.settleMemoryCommit !== 'function') return { status: 'committed' }
         const commit = commitOf(settings, sessionId, segment, self)
         return readSettleAnswer(await handle.agent.settleMemoryCommit(segment.receipt, commit)) ?? unreadable()
@@ -89,7 +93,7 @@ export class Settler {
       await this.#conclude(sessionId, segment, learnedOf(result))
     } finally {
       this.#calls.delete(call)
-      unpin?.()
+      if (pinned !== undefined) agents.unpin(pinned)
       slot?.release()
     }
   }

@@ -1,3 +1,5 @@
+import type { Clock } from '../base/clock.js'
+
 /** The one value for "the signal came first". */
 export const ABORTED: unique symbol = Symbol('aborted')
 
@@ -28,5 +30,25 @@ export function waitOrAbort<T>(
     )
     if (given.some((signal) => signal.aborted)) abort()
     else for (const signal of given) signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** Waits for a time, a signal, or whoever calls the function that `onAsleep` is given. */
+export function sleepUntil(
+  clock: Clock,
+  at: number,
+  signal: AbortSignal,
+  onAsleep?: (wake: () => void) => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.setTimer(end, Math.max(0, at - clock.now()), { keepAlive: true })
+    function end(): void {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    onAsleep?.(end)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
   })
 }

@@ -5,6 +5,9 @@ interface Wake {
   readonly sessionId: string
 }
 
+/** How many cancelled entries are not worth looking for. */
+const SPARE = 64
+
 /** When which session next needs attention: a heap with one timer for its head. */
 export class Wakes {
   readonly #heap: Wake[] = []
@@ -19,6 +22,11 @@ export class Wakes {
     this.#onWake = onWake
   }
 
+  /** Entries held, cancelled ones included. */
+  get size(): number {
+    return this.#heap.length
+  }
+
   /** Who is woken too early looks again and asks for the next time, so an earlier wake-up is never put off. */
   schedule(sessionId: string, at: number): void {
     const known = this.#times.get(sessionId)
@@ -29,12 +37,22 @@ export class Wakes {
   }
 
   cancel(sessionId: string): void {
-    this.#times.delete(sessionId)
+    if (!this.#times.delete(sessionId)) return
+    if (this.#times.size === 0) this.clear()
+    else if (this.#heap.length > 2 * this.#times.size + SPARE) this.#compact()
   }
 
   clear(): void {
     this.#heap.length = 0
     this.#times.clear()
+    this.#arm()
+  }
+
+  /** Cancelled entries would stay until their time: a day of finished sessions, for a boundary of a day. */
+  #compact(): void {
+    const current = this.#heap.filter(({ sessionId, at }) => this.#times.get(sessionId) === at)
+    this.#heap.length = 0
+    for (const wake of current) this.#push(wake)
     this.#arm()
   }
 

@@ -61,14 +61,14 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
     isFreed
       ? { state: finishBoundary({ ...state, ...splitTail(all, newestKept(state)) }), result, events }
       : answer(state, result)
-  let passedOver: ClaimResult | undefined
+  const passedOver: { unowned?: ClaimResult; parked?: ClaimResult } = {}
 
   for (const [index, segment] of all.entries()) {
     if (segment.from > through) break
     const blocking = obstacle(segment, request)
     if (blocking !== undefined) {
       if (blocking.status === 'waiting' || order === 'strict') return conclude(blocking)
-      if (blocking.status !== 'busy') passedOver ??= blocking
+      if (blocking.status === 'unowned' || blocking.status === 'parked') passedOver[blocking.status] ??= blocking
       continue
     }
     if (request.tried.has(segment.from)) {
@@ -84,7 +84,8 @@ export function claimSegment(state: SessionState, request: ClaimRequest): Decisi
       events,
     }
   }
-  return conclude(passedOver ?? { status: 'clean' })
+  // An owner may come by itself; for what is parked somebody has to ask.
+  return conclude(passedOver.unowned ?? passedOver.parked ?? { status: 'clean' })
 }
 
 /**

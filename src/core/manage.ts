@@ -12,9 +12,9 @@ import {
 } from './session.js'
 import { coverThrough } from './settle.js'
 
-/** A boundary has come: everything recorded so far is to be committed (B2, B3). */
-export function requestBoundary(state: SessionState, reason: CommitReason): Decision<boolean> {
-  const through = state.generation
+/** A boundary has come: everything recorded so far, or up to a generation, is to be committed (B2, B3). */
+export function requestBoundary(state: SessionState, reason: CommitReason, upTo = Infinity): Decision<boolean> {
+  const through = Math.max(Math.min(upTo, state.generation), state.boundary?.through ?? 0)
   if (state.boundary?.reason === reason && state.boundary.through === through) return answer(state, true)
   const next = finishBoundary({ ...state, boundary: { reason, through } })
   return next.boundary === undefined ? answer(state, false) : { state: next, result: true, events: [] }

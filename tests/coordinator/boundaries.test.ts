@@ -67,6 +67,46 @@ describe('boundaries', () => {
     await settle()
     expect(await lifecycle.inspect('s')).toMatchObject({ watermark: 2, segments: [{ from: 3, to: 3, state: 'dirty' }] })
   })
+
+  test('B1: an agent that comes takes what waited for it, and no turn of its own', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s')
+    lifecycle.switchSession('s', 'next')
+    await settle()
+    await lifecycle.markTurnCompleted('s', { agent })
+    await clock.advance(60_000)
+    expect(agent.seen.map(({ from, to }) => [from, to])).toEqual([[1, 1]])
+  })
+
+  test('B1: work that was waiting for an owner and is done leaves no boundary behind', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s')
+    lifecycle.switchSession('s', 'next')
+    await settle()
+    await lifecycle.commit('s', { agent })
+    expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
+    await lifecycle.markTurnCompleted('s')
+    lifecycle.registerAgent('s', agent)
+    await clock.advance(60_000)
+    expect(agent.seen).toHaveLength(1)
+  })
+
+  test('B2: ownerless work behind a parked segment is taken up as well when an agent comes', async () => {
+    const { lifecycle } = await openLifecycle({ retry: { attempts: 1 } })
+    const bad = scriptedAgent({ agentId: 'bad', otherwise: steps.reject(new Error('down')) })
+    await lifecycle.markTurnCompleted('s', { agent: bad })
+    await lifecycle.commit('s')
+    lifecycle.unregisterAgent('s')
+    await lifecycle.markTurnCompleted('s')
+    lifecycle.switchSession('s', 'next')
+    await settle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('s', agent)
+    await settle()
+    expect(agent.seen).toMatchObject([{ from: 2, to: 2, reason: 'switch' }])
+  })
 })
 
 describe('eviction', () => {
@@ -123,6 +163,17 @@ describe('eviction', () => {
     })
     await clock.advance(10_000)
     expect(agent.closes).toBe(1)
+  })
+
+  test('B4: ownerless work that an eviction found is committed when an agent comes', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    await lifecycle.markTurnCompleted('s')
+    expect(await lifecycle.evict('s')).toMatchObject({ clean: false, remaining: [{ reason: 'unowned' }] })
+    await clock.advance(10_000)
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('s', agent)
+    await clock.advance(10_000)
+    expect(agent.seen).toMatchObject([{ from: 1, to: 1, reason: 'evict' }])
   })
 
   test('B4: with a revive function the agent is closed at once, because it can be rebuilt', async () => {
@@ -206,6 +257,21 @@ describe('eviction', () => {
     expect(await evicted).toEqual({ closed: true, clean: true, remaining: [] })
     expect(agent.seen).toMatchObject([{ from: 1, to: 1, reason: 'evict' }])
   })
+
+  test('B5: a held agent is not closed, even if another one takes its place', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('one', agent)
+    lifecycle.registerAgent('two', agent)
+    const release = lifecycle.hold('two')
+    await lifecycle.evict('one')
+    lifecycle.registerAgent('two', scriptedAgent({ agentId: 'b' }))
+    await lifecycle.hasUncommittedWork('two')
+    expect(agent.closes).toBe(0)
+    release()
+    release()
+    expect(agent.closes).toBe(1)
+  })
 })
 
 describe('conversations that never end', () => {
@@ -254,6 +320,17 @@ describe('conversations that never end', () => {
     expect(agent.seen).toHaveLength(1)
     await clock.advance(1)
     expect(agent.seen).toMatchObject([{ to: 1 }, { from: 2, to: 2 }])
+  })
+
+  test('B6: a turn whose write was reported as failed but happened still falls idle', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger, boundaries: { idleMs: 10_000 } })
+    const agent = scriptedAgent({ agentId: 'a' })
+    ledger.loseNext = 1
+    await expect(lifecycle.markTurnCompleted('s', { agent, turnId: 't' })).rejects.toThrow('failed')
+    expect(await lifecycle.markTurnCompleted('s', { agent, turnId: 't' })).toBe(1)
+    await clock.advance(20_000)
+    expect(agent.seen).toMatchObject([{ from: 1, to: 1, reason: 'idle' }])
   })
 
   test('B6: parked work feeds no boundary', async () => {
@@ -375,4 +452,14 @@ test('B9: a finished session leaves nothing behind: no agent, no wake-up, no tim
   await clock.advance(1_000)
   expect(clock.pending).toBe(0)
   expect(await lifecycle.health()).toMatchObject({ status: 'ok', dirtySessions: 0, inFlight: 0 })
+})
+
+test('B9: a finished session leaves no wake-up behind', async () => {
+  const { lifecycle, clock } = await openLifecycle({ boundaries: { idleMs: 86_400_000 } })
+  for (let index = 0; index < 10; index += 1) {
+    const agent = scriptedAgent()
+    await lifecycle.markTurnCompleted(`s${index}`, { agent })
+    await lifecycle.commit(`s${index}`)
+  }
+  expect(clock.pending).toBe(0)
 })

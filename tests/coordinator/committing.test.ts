@@ -216,6 +216,16 @@ describe('what the caller and the provider are told', () => {
       [5, 5],
     ])
   })
+
+  test('C9: the commit of a session that was discarded by force is not reported as committed', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.obey() })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const commit = lifecycle.commit('s')
+    await settle()
+    expect(await lifecycle.discard('s', { force: true })).toBe(true)
+    expect(await commit).toEqual({ status: 'aborted' })
+  })
 })
 
 describe('accepted is not committed', () => {
@@ -588,6 +598,83 @@ describe('providers that misbehave', () => {
     await expect(lifecycle.commit('s')).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
     expect(agent.seen).toEqual([])
     expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', attempt: 2 })
+  })
+
+  test('C14: a second answer is kept as well while the ledger is away', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const [door, question] = [gate(), gate()]
+    agent.script.push(steps.accept('r'), door.step)
+    agent.settleScript.push(question.step)
+    await lifecycle.markTurnCompleted('s', { agent })
+    await lifecycle.commit('s')
+    await clock.advance(1_000)
+    await lifecycle.markTurnCompleted('s')
+    const commit = lifecycle.commit('s')
+    await door.entered
+    ledger.failNext = 1_000
+    question.open()
+    await settle()
+    door.open()
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    ledger.failNext = 0
+    await clock.advance(600_000)
+    expect(agent.seen).toHaveLength(2)
+    expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
+    expect(await lifecycle.inspect('s')).toMatchObject({ segments: [] })
+  })
+
+  test('C14: a describeError that throws leaves no claim stuck', async () => {
+    const { lifecycle } = await openLifecycle({ describeError: (error) => (error as Error).message })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.reject(undefined))
+    await lifecycle.markTurnCompleted('s', { agent })
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'failed' })
+    expect(await lifecycle.inspect('s')).toMatchObject({ segments: [{ state: 'dirty' }] })
+  })
+
+  test('C14: an acceptance whose write was reported as failed but happened is asked about all the same', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const door = gate()
+    agent.script.push(door.step)
+    await lifecycle.markTurnCompleted('s', { agent })
+    const commit = lifecycle.commit('s')
+    await door.entered
+    ledger.loseNext = 1
+    door.open({ status: 'accepted', receipt: 'r' })
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    await clock.advance(60_000)
+    expect(agent.settled).toHaveLength(1)
+    expect(await lifecycle.inspect('s')).toMatchObject({ watermark: 1, segments: [] })
+  })
+
+  test('C14: a boundary that the ledger could not take does not make it forget the question about a receipt', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.accept('r') })
+    await lifecycle.markTurnCompleted('s', { agent })
+    ledger.failNext = 1
+    lifecycle.switchSession('s', 'next')
+    await lifecycle.commit('s')
+    await clock.advance(60_000)
+    expect(agent.settled).toHaveLength(1)
+  })
+
+  test('C14: parked work that was taken up by a write reported as failed is tried all the same', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger, retry: { attempts: 1 } })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.reject(new Error('down')))
+    await lifecycle.markTurnCompleted('s', { agent })
+    await lifecycle.commit('s')
+    ledger.loseNext = 1
+    await expect(lifecycle.retryParked('s')).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    expect(await lifecycle.retryParked('s')).toBe(0)
+    await clock.advance(60_000)
+    expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
   })
 })
 

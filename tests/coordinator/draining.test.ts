@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLifecycle } from '../../src/index.js'
-import { gate, manualClock, scriptedAgent, steps } from '../../src/testing/index.js'
+import { faultyLedger, gate, manualClock, scriptedAgent, steps } from '../../src/testing/index.js'
+import { failAt } from '../support/fail-at.js'
 import { freshLedger } from '../support/ledgers.js'
 import { openLifecycle, settle } from '../support/lifecycle.js'
 
@@ -199,6 +200,70 @@ describe('drain', () => {
     await expect(lifecycle.drain({ deadlineMs: -1 })).rejects.toThrow(TypeError)
     await expect(lifecycle.drain({ concurrency: 0 })).rejects.toThrow(TypeError)
   })
+
+  test('D3: a ledger that fails once during a drain costs the drain nothing', async () => {
+    for (let position = 0; position < 40; position += 1) {
+      const ledger = faultyLedger(freshLedger())
+      const { lifecycle, clock } = await openLifecycle({ ledger })
+      const agent = scriptedAgent({ agentId: 'a' })
+      for (let index = 0; index < 5; index += 1) await lifecycle.markTurnCompleted(`s${index}`, { agent })
+      const callOff = failAt(ledger, position)
+      const drained = lifecycle.drain()
+      await clock.advance(20_000)
+      callOff()
+      expect(await drained, `position ${position}`).toMatchObject({ timedOut: false, remaining: [] })
+      expect([await lifecycle.health(), agent.seen.length]).toMatchObject([{ dirtySessions: 0 }, 5])
+    }
+  })
+
+  test('D3: a turn recorded during a backoff is not counted twice', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.reject(new Error('down')), async () => {
+      await new Promise<void>((resolve) => clock.setTimer(resolve, 10))
+    })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const drained = lifecycle.drain()
+    await settle()
+    await lifecycle.markTurnCompleted('s')
+    await settle()
+    await lifecycle.markTurnCompleted('s')
+    await settle()
+    await clock.advance(20_000)
+    expect(agent.seen.map(({ from, to }) => [from, to])).toEqual([
+      [1, 1],
+      [1, 1],
+      [2, 3],
+    ])
+    expect(await drained).toMatchObject({ committed: 2, remaining: [] })
+  })
+
+  test('D4: what the end of a drain cut short is taken up again when the process goes on', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.obey())
+    await lifecycle.markTurnCompleted('s', { agent })
+    const drained = lifecycle.drain({ deadlineMs: 10_000 })
+    await clock.advance(10_000)
+    await drained
+    await clock.advance(600_000)
+    expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
+  })
+
+  test('D3: work whose owner cannot be revived is reported as unowned', async () => {
+    const { lifecycle } = await openLifecycle({ revive: () => undefined })
+    await lifecycle.markTurnCompleted('s')
+    expect((await lifecycle.drain()).remaining).toEqual([{ sessionId: 's', from: 1, to: 1, reason: 'unowned' }])
+    expect((await lifecycle.evict('s')).remaining).toEqual([{ from: 1, to: 1, reason: 'unowned' }])
+  })
+
+  test('D3: ownerless work that the current agent would take is not reported as unowned', async () => {
+    const { lifecycle } = await openLifecycle()
+    await lifecycle.markTurnCompleted('s')
+    lifecycle.registerAgent('s', scriptedAgent())
+    const report = await lifecycle.drain({ signal: AbortSignal.abort() })
+    expect(report.remaining).toEqual([{ sessionId: 's', from: 1, to: 1, reason: 'not-started' }])
+  })
 })
 
 describe('close', () => {
@@ -246,5 +311,29 @@ describe('close', () => {
     await settle()
     await lifecycle.close()
     expect(await drained).toMatchObject({ timedOut: true, remaining: [{ sessionId: 's' }] })
+  })
+
+  test('D7: close leaves no timer behind, even if a call hangs', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.hang() })
+    await lifecycle.markTurnCompleted('s', { agent })
+    void lifecycle.commit('s')
+    await settle()
+    await lifecycle.close()
+    await settle()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('D7: an owner that is revived after the close is not called', async () => {
+    let give: (agent: ReturnType<typeof scriptedAgent>) => void = () => undefined
+    const { lifecycle } = await openLifecycle({ revive: () => new Promise((resolve) => (give = resolve)) })
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s')
+    void lifecycle.commit('s')
+    await settle()
+    await lifecycle.close()
+    give(agent)
+    await settle()
+    expect([agent.seen.length, agent.closes]).toEqual([0, 1])
   })
 })

@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
 import { scriptedAgent } from '../../src/testing/index.js'
-import { ledgerKind } from '../support/ledgers.js'
-import { openLifecycle, settle } from '../support/lifecycle.js'
-
-/** The smallest step in which something can happen: a microtask in memory, a turn of the event loop on disk. */
-const tick = (): Promise<unknown> =>
-  ledgerKind === 'memory' ? Promise.resolve() : new Promise((resolve) => setImmediate(resolve))
+import { openLifecycle, settle, tick } from '../support/lifecycle.js'
 
 test('B5: whenever a turn begins during an eviction, the eviction waits for it and then closes the agent, once', async () => {
   let cameTooLate = false

@@ -148,6 +148,16 @@ test('L11: of several live objects with one id, the one registered last is calle
   expect([old.seen.length, young.seen.length]).toEqual([0, 1])
 })
 
+test('L11: of several objects with one id the one given last is called again', async () => {
+  const { lifecycle } = await openLifecycle()
+  const [old, young] = [scriptedAgent({ agentId: 'same' }), scriptedAgent({ agentId: 'same' })]
+  young.script.push(steps.reject(new Error('down')))
+  await lifecycle.markTurnCompleted('s', { agent: old })
+  await lifecycle.commit('s', { agent: young })
+  await lifecycle.commit('s')
+  expect([old.seen.length, young.seen.length]).toEqual([0, 2])
+})
+
 test('L11: agents without an id are told apart for their lifetime', async () => {
   const { lifecycle } = await openLifecycle()
   const one = scriptedAgent()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type MemoryAgent, type MemoryCommit, MemoryLifecycle } from '../../src/index.js'
-import { type ManualClock, manualClock } from '../../src/testing/index.js'
+import { faultyLedger, type ManualClock, manualClock } from '../../src/testing/index.js'
 import { freshLedger, ledgerKind } from '../support/ledgers.js'
 
 const SESSIONS = ['s1', 's2'] as const
@@ -10,8 +10,13 @@ const DEADLINE_MS = 10_000
 type Behaviour = 'ok' | 'fail' | 'throw' | 'accept' | 'nonsense' | 'hang' | 'late'
 type Operation =
   | { readonly kind: 'mark'; readonly session: string; readonly owner: string }
-  | { readonly kind: 'commit' | 'flush' | 'switch' | 'evict' | 'register'; readonly session: string }
+  | {
+      readonly kind:
+        'commit' | 'flush' | 'switch' | 'evict' | 'register' | 'unregister' | 'hold' | 'retry' | 'commit, impatiently'
+      readonly session: string
+    }
   | { readonly kind: 'drain' }
+  | { readonly kind: 'fault'; readonly how: 'failNext' | 'loseNext'; readonly times: number }
   | { readonly kind: 'advance'; readonly ms: number }
 
 const session = fc.constantFrom(...SESSIONS)
@@ -22,9 +27,30 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   {
     weight: 5,
-    arbitrary: fc.record({ kind: fc.constantFrom('commit', 'flush', 'switch', 'evict', 'register'), session }),
+    arbitrary: fc.record({
+      kind: fc.constantFrom(
+        'commit',
+        'flush',
+        'switch',
+        'evict',
+        'register',
+        'unregister',
+        'hold',
+        'retry',
+        'commit, impatiently',
+      ),
+      session,
+    }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: 'drain' as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('fault' as const),
+      how: fc.constantFrom('failNext', 'loseNext'),
+      times: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.constantFrom(1_000, 30_000, 70_000) }),
@@ -122,6 +148,11 @@ class World {
   }
 }
 
+/** The ledger failed, as it was told to: this caller is told, and does not ask again. */
+function ignoreFailure(error: unknown): undefined {
+  expect(error).toMatchObject({ code: 'LEDGER_FAILED' })
+}
+
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
@@ -133,13 +164,21 @@ async function explore(
 ): Promise<void> {
   const world = new World(scheduler, script)
   const { clock } = world
+  const ledger = faultyLedger(freshLedger())
   const lifecycle = await MemoryLifecycle.open({
     clock,
-    ledger: freshLedger(),
+    ledger,
     random: () => 0.5,
     retry: { attempts: 3 },
   })
   const agents = new Map(['ann', 'bob'].map((agentId) => [agentId, world.agent(agentId)]))
+  // The host asks again until it has an answer; the turn id makes that safe.
+  const markUntilRecorded = async (sessionId: string, agent: MemoryAgent, turnId: string): Promise<number> => {
+    for (;;) {
+      const generation = await lifecycle.markTurnCompleted(sessionId, { agent, turnId }).catch(ignoreFailure)
+      if (generation !== undefined) return generation
+    }
+  }
   const drains: { returned: boolean; readonly by: number }[] = []
   const run = async (each: Operation): Promise<void> => {
     switch (each.kind) {
@@ -149,18 +188,36 @@ async function explore(
         const generation = (generations.get(each.session) ?? 0) + 1
         generations.set(each.session, generation)
         world.owners.set(`${each.session}:${generation}`, each.owner)
-        expect(await lifecycle.markTurnCompleted(each.session, { agent })).toBe(generation)
+        expect(await markUntilRecorded(each.session, agent, `turn ${generation}`)).toBe(generation)
         return
       }
       case 'commit':
-        return void lifecycle.commit(each.session)
+        return void lifecycle.commit(each.session).catch(ignoreFailure)
+      case 'commit, impatiently': {
+        const impatience = new AbortController()
+        void lifecycle.commit(each.session, { signal: impatience.signal, wait: true }).catch(ignoreFailure)
+        void Promise.resolve().then(() => impatience.abort())
+        return
+      }
+      case 'unregister':
+        lifecycle.unregisterAgent(each.session)
+        return
+      case 'retry':
+        return void lifecycle.retryParked(each.session).catch(ignoreFailure)
+      case 'hold': {
+        clock.setTimer(lifecycle.hold(each.session), 2_000)
+        return
+      }
+      case 'fault':
+        ledger[each.how] = each.times
+        return
       case 'flush':
-        return void lifecycle.flush(each.session)
+        return void lifecycle.flush(each.session).catch(ignoreFailure)
       case 'switch':
         lifecycle.switchSession(each.session, 'elsewhere')
         return
       case 'evict':
-        return void lifecycle.evict(each.session)
+        return void lifecycle.evict(each.session).catch(ignoreFailure)
       case 'register':
         lifecycle.registerAgent(each.session, agents.get('bob')!)
         return
@@ -187,7 +244,10 @@ async function explore(
     await turn()
     for (const drain of drains)
       if (clock.now() > drain.by) expect(drain.returned, 'a drain returns by its deadline').toBe(true)
-    const states = await Promise.all(SESSIONS.map((sessionId) => lifecycle.inspect(sessionId)))
+    const states =
+      ledger.failNext + ledger.loseNext > 0
+        ? []
+        : await Promise.all(SESSIONS.map((sessionId) => lifecycle.inspect(sessionId)))
     for (const state of states) {
       // The watermark never runs ahead of what a provider acknowledged.
       for (let generation = 1; generation <= (state?.watermark ?? 0); generation += 1) {
@@ -198,6 +258,8 @@ async function explore(
 
   // The providers recover; everything recorded gets through, whatever was going on.
   world.isHealthy = true
+  ledger.failNext = 0
+  ledger.loseNext = 0
   const unhurried = async (work: Promise<unknown>): Promise<void> => {
     const end = { isDone: false }
     void work.finally(() => (end.isDone = true))

@@ -154,6 +154,23 @@ describe('health and inspection', () => {
     expect(await list({ parked: true })).toEqual(['parked'])
     expect(await list({ unsettled: true })).toEqual(['accepted'])
   })
+
+  test('V2: the wait for a slot is not time in flight', async () => {
+    const { lifecycle, clock } = await openLifecycle({ concurrency: 1 })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const [first, second] = [gate(), gate()]
+    agent.script.push(first.step, second.step)
+    await lifecycle.markTurnCompleted('one', { agent })
+    await lifecycle.markTurnCompleted('two', { agent })
+    void lifecycle.commit('one')
+    await first.entered
+    void lifecycle.commit('two')
+    await clock.advance(50_000)
+    first.open()
+    await second.entered
+    await clock.advance(20_000)
+    expect(await lifecycle.health()).toMatchObject({ inFlight: 1, longestInFlightMs: 20_000, status: 'ok' })
+  })
 })
 
 describe('logs', () => {

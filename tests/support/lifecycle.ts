@@ -1,7 +1,7 @@
 import { afterEach } from 'vitest'
 import { type LifecycleOptions, MemoryLifecycle } from '../../src/index.js'
 import { type ManualClock, manualClock } from '../../src/testing/index.js'
-import { freshLedger } from './ledgers.js'
+import { freshLedger, ledgerKind } from './ledgers.js'
 
 const opened: MemoryLifecycle[] = []
 
@@ -25,4 +25,9 @@ export async function openLifecycle(options: LifecycleOptions = {}): Promise<Ope
 /** Lets everything that is ready run. */
 export async function settle(turns = 30): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The smallest step in which something can happen: a microtask in memory, a turn of the event loop on disk. */
+export function tick(): Promise<unknown> {
+  return ledgerKind === 'memory' ? Promise.resolve() : new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { emptySession } from '../../src/core/index.js'
+import { Agents } from '../../src/coordinator/agents.js'
+import { Wakes } from '../../src/coordinator/wakes.js'
+import { manualClock, scriptedAgent } from '../../src/testing/index.js'
+
+test('B8: an agent that goes from id to id remembers those only that were not discarded', () => {
+  const agents = new Agents(() => undefined)
+  const handle = agents.handleOf(scriptedAgent())
+  agents.register('id 0', handle)
+  for (let index = 0; index < 10; index += 1) {
+    agents.move(`id ${index}`, `id ${index + 1}`)
+    agents.prune(`id ${index}`, emptySession)
+  }
+  expect(handle.formerIds.size).toBe(10)
+  for (let index = 0; index < 10; index += 1) agents.forget(`id ${index}`)
+  expect(handle.formerIds.size).toBe(0)
+  agents.forget('id 10')
+  expect(handle.uses).toBe(0)
+})
+
+test('B9: cancelled wake-ups do not pile up, and the others still ring in their order', async () => {
+  const clock = manualClock()
+  const rung: string[] = []
+  const wakes = new Wakes(clock, (sessionId) => rung.push(sessionId))
+  const at = clock.now() + 1_000
+  wakes.schedule('late', at + 2)
+  wakes.schedule('early', at + 1)
+  for (let index = 0; index < 10_000; index += 1) {
+    wakes.schedule(`finished ${index}`, at)
+    wakes.cancel(`finished ${index}`)
+  }
+  expect(wakes.size).toBeLessThan(200)
+  await clock.advance(2_000)
+  expect(rung).toEqual(['early', 'late'])
+  expect(clock.pending).toBe(0)
+})
