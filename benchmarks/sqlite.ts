@@ -125,8 +125,8 @@ async function sockets(directory: string): Promise<BenchRow[]> {
     const shares: number[] = []
     const seen: number[] = []
     for (let round = 0; round < 5; round += 1) {
-      const without = await serve(directory, 'none', count, 20_000)
-      const served = await serve(directory, `sockets-${count}-${round}`, count, 20_000)
+      const without = await serve(directory, 'none', count, 40_000)
+      const served = await serve(directory, `sockets-${count}-${round}`, count, 40_000)
       seen.push(served.rate)
       shares.push(served.rate / without.rate)
       batches.push(served.meanBatch)

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
 export interface Served {
-  /** Answered requests a second, from the first socket to the last answer. */
+  /** Answered requests a second, all sockets being connected before. */
   readonly rate: number
   /** Marks a transaction, on the average. */
   readonly meanBatch: number
@@ -19,8 +19,9 @@ export async function serve(directory: string, kind: string, sockets: number, re
   })
   const { port } = await receive<{ port: number }>(server)
   const each = Math.ceil(requests / sockets)
+  const connected = await Promise.all(Array.from({ length: sockets }, () => open(port)))
   const start = performance.now()
-  await Promise.all(Array.from({ length: sockets }, (_, index) => converse(port, index, each)))
+  await Promise.all(connected.map((socket, index) => converse(socket, index, each)))
   const rate = (each * sockets * 1_000) / (performance.now() - start)
   server.send('end')
   const { batches, marks } = await receive<{ batches: number; marks: number }>(server)
@@ -33,8 +34,14 @@ async function receive<T>(child: ChildProcess): Promise<T> {
   return message
 }
 
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  return socket
+}
+
 /** HTTP by hand: a client library would be the slowest part of it. */
-function converse(port: number, index: number, requests: number): Promise<void> {
+function converse(socket: Socket, index: number, requests: number): Promise<void> {
   const messages = [
     { role: 'user', content: 'x'.repeat(200) },
     { role: 'assistant', content: 'y'.repeat(300) },
@@ -43,7 +50,7 @@ function converse(port: number, index: number, requests: number): Promise<void> 
   const head = `POST /turns HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
   const request = `${head}\r\n\r\n${body}`
   return new Promise((resolve, reject) => {
-    const socket: Socket = connect(port, '127.0.0.1', () => void socket.write(request))
+    socket.write(request)
     let left = requests
     let pending = ''
     socket.on('data', (chunk) => {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import { memoryLedger } from '../../src/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
@@ -21,12 +22,13 @@ export function freshLedger(): Ledger {
 
 let root: string | undefined
 
-/** A directory of its own; all of them are gone when this process ends. */
+afterAll(() => {
+  if (root !== undefined) rmSync(root, { recursive: true, force: true })
+  root = undefined
+})
+
+/** A directory of its own; all of them are gone when the tests of this file are over. */
 export function temporaryDirectory(): string {
-  if (root === undefined) {
-    const directory = mkdtempSync(join(tmpdir(), 'tidemark-test-'))
-    process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
-    root = directory
-  }
+  root ??= mkdtempSync(join(tmpdir(), 'tidemark-test-'))
   return mkdtempSync(join(root, 'case-'))
 }
