@@ -9,10 +9,12 @@ export interface Task {
   /** What the session looked like when nothing more could be done for it. */
   stuckAt: string | undefined
   isRunning: boolean
+  /** Its last attempt failed. */
+  isFailing: boolean
   /** Ends the wait for the next attempt before its time. */
   wake: (() => void) | undefined
-  /** Owners that `revive` had nothing for. */
-  readonly gone: Set<string | undefined>
+  /** Owners that `revive` had nothing for, in the last look. */
+  gone: Set<string | undefined> | undefined
   /** How often in a row the ledger failed it. */
   failures: number
   /** The first try does not wait for an earlier backoff; after a failure the retry policy holds. */
@@ -23,8 +25,17 @@ export interface Task {
 
 export function newTask(sessionId: string, state: SessionState): Task {
   return {
-    ...{ sessionId, state, cutShort: undefined, stuckAt: undefined, isRunning: false, wake: undefined },
-    ...{ gone: new Set(), failures: 0, isImpatient: true, again: false },
+    sessionId,
+    state,
+    cutShort: undefined,
+    stuckAt: undefined,
+    isRunning: false,
+    isFailing: false,
+    wake: undefined,
+    gone: undefined,
+    failures: 0,
+    isImpatient: true,
+    again: false,
   }
 }
 

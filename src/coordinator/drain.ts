@@ -52,6 +52,8 @@ export class Drain {
   #stopAt = 0
   #left = 0
   /** The ledger could not say what there is to do. */
+  /** Sessions whose last attempt failed. */
+  #failing = 0
   #isBlind = false
   #isOver = false
 
@@ -227,7 +229,7 @@ export class Drain {
   /** Commits segment after segment; gives the time of the next attempt if there is one before the end. */
   async #drainSession(task: Task): Promise<number | undefined> {
     task.isRunning = true
-    task.gone.clear()
+    task.gone = new Set()
     try {
       const until = await this.#commitAll(task)
       task.failures = 0
@@ -240,7 +242,9 @@ export class Drain {
     } finally {
       task.isRunning = false
     }
-    task.stuckAt = this.#fingerprint(task.sessionId, task.state)
+    // What is done need not be remembered: a turn that comes later makes a new task.
+    if (hasUncommittedWork(task.state)) task.stuckAt = this.#fingerprint(task.sessionId, task.state)
+    else this.#tasks.delete(task.sessionId)
     this.#left -= 1
     this.#progress()
     return undefined
@@ -264,7 +268,7 @@ export class Drain {
 
   /** One commit, or the end of one that is under way. A number is the time of the next attempt. */
   async #step(task: Task): Promise<number | 'go on' | 'stuck'> {
-    const { sessionId, gone } = task
+    const { sessionId, gone = new Set() } = task
     const { committer, flights } = this.#parts
     const tried = new Set<number>()
     const outcome = await committer.commitNext(sessionId, {
@@ -297,13 +301,15 @@ export class Drain {
     if (outcome.status === 'accepted') this.#counts.accepted += 1
     if (outcome.status === 'parked') this.#counts.parked += 1
     task.cutShort = outcome.status === 'aborted' ? from : undefined
+    const isFailing = outcome.status === 'failed'
+    if (isFailing !== task.isFailing) this.#failing += isFailing ? 1 : -1
+    task.isFailing = isFailing
   }
 
   #progress(): void {
     const { events } = this.#parts
     if (!events.isHeard('drain:progressed')) return
-    const failed = this.#remaining().filter(({ reason }) => reason === 'failing').length
-    events.emit('drain:progressed', { ...this.#counts, failed, sessionsLeft: Math.max(0, this.#left) })
+    events.emit('drain:progressed', { ...this.#counts, failed: this.#failing, sessionsLeft: Math.max(0, this.#left) })
   }
 
   #report(durationMs: number, ranOut: boolean): DrainReport {
@@ -315,7 +321,7 @@ export class Drain {
 
   #remaining(): DrainReport['remaining'] {
     const { flights, owners } = this.#parts
-    return [...this.#tasks.values()].flatMap(({ sessionId, state, cutShort, gone }) => {
+    return [...this.#tasks.values()].flatMap(({ sessionId, state, cutShort, gone = new Set() }) => {
       const inFlight = flights.get(sessionId)?.segment?.from
       const remaining = remainingOf(state, {
         isReachable: (owner) => owners.isReachable(sessionId, owner, gone),
