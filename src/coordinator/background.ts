@@ -48,8 +48,9 @@ export class Background {
   /** What came up while paused. */
   readonly #postponed = new Map<string, PendingBoundary | undefined>()
   readonly #closing = new AbortController()
+  /** How often in a row the ledger failed a session. */
+  readonly #failures = new Map<string, number>()
   #pauses = 0
-  #failures = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -106,7 +107,7 @@ export class Background {
     if (this.closing.aborted) return
     wakes.schedule(
       sessionId,
-      settings.clock.now() + retryDelay(Math.max(1, this.#failures), settings.retry, settings.random()),
+      settings.clock.now() + retryDelay(this.#failures.get(sessionId) ?? 1, settings.retry, settings.random()),
     )
   }
 
@@ -134,6 +135,7 @@ export class Background {
     this.#unowned.delete(sessionId)
     this.#owed.delete(sessionId)
     this.#postponed.delete(sessionId)
+    this.#failures.delete(sessionId)
   }
 
   close(): void {
@@ -146,7 +148,7 @@ export class Background {
     const run = work
       .catch((error: unknown) => {
         if (this.closing.aborted) return
-        this.#failures += 1
+        this.#failures.set(sessionId, (this.#failures.get(sessionId) ?? 0) + 1)
         settings.logger.error(
           { sessionId, err: settings.describeError(error) },
           'background work failed; it is tried again',
@@ -176,7 +178,7 @@ export class Background {
       const next = applyBoundaries(state, settings.boundaries, at)
       return { state: next, result: next, events: [] }
     })
-    this.#failures = 0
+    this.#failures.delete(sessionId)
     const wakeAt = nextWake(result, settings.boundaries)
     // Woken before its time: the session has moved on since the wake-up was set.
     if (wakeAt !== undefined && wakeAt > settings.clock.now()) wakes.schedule(sessionId, wakeAt)

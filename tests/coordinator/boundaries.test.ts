@@ -50,6 +50,20 @@ describe('boundaries', () => {
     expect(agent.seen).toMatchObject([{ reason: 'switch' }])
   })
 
+  test('B2: how long that takes does not depend on what failed for other sessions', async () => {
+    const ledger = faultyLedger(freshLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a' })
+    for (let index = 0; index < 12; index += 1) await lifecycle.markTurnCompleted(`s${index}`, { agent })
+    for (let index = 0; index < 12; index += 1) {
+      ledger.failNext = 1
+      lifecycle.switchSession(`s${index}`, 'next')
+      await settle()
+    }
+    await clock.advance(2_000)
+    expect(agent.seen).toHaveLength(12)
+  })
+
   test('B3: a boundary during a commit is not lost: what it found dirty is committed next; later turns are not', async () => {
     const { lifecycle } = await openLifecycle()
     const agent = scriptedAgent({ agentId: 'a' })
