@@ -9,6 +9,7 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     reporters: ['default'],
+    setupFiles: ['tests/support/seed.ts'],
     projects: [
       {
         extends: true,

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { type MemoryAgent, type MemoryCommit, MemoryLifecycle } from '../../src/index.js'
 import { faultyLedger, type ManualClock, manualClock } from '../../src/testing/index.js'
 import { freshLedger, ledgerKind } from '../support/ledgers.js'
+import { seed } from '../support/seed.js'
 
 const SESSIONS = ['s1', 's2'] as const
 const DEADLINE_MS = 10_000
@@ -294,7 +295,6 @@ test(
   'C4, C7, C13, C14, B3, B4, D1, D3: every interleaving keeps every turn, with its owner, one commit at a time',
   { timeout: 240_000 },
   async () => {
-    const seed = Number(process.env['TIDEMARK_SEED'] ?? Date.now() % 2 ** 31)
     const numRuns = Number(process.env['TIDEMARK_SCHEDULES'] ?? (ledgerKind === 'memory' ? 2_000 : 200))
     console.log(`schedules: ${numRuns} over the ${ledgerKind} ledger, seed ${seed} (TIDEMARK_SEED, TIDEMARK_SCHEDULES)`)
     await fc.assert(

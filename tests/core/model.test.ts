@@ -22,6 +22,7 @@ import {
   watermark,
 } from '../../src/core/index.js'
 import { type Offer, SessionModel } from './model.js'
+import { seed } from '../support/seed.js'
 
 const OWNERS = ['ann', 'bob', undefined] as const
 const ATTEMPTS = 3
@@ -322,7 +323,6 @@ const commands = [
 ]
 
 test('C4, L5, L13: the state machine agrees with an independent model, generation by generation', () => {
-  const seed = Number(process.env['TIDEMARK_SEED'] ?? Date.now() % 2 ** 31)
   const numRuns = Number(process.env['TIDEMARK_RUNS'] ?? 3_000)
   console.log(`model: ${numRuns} runs, seed ${seed} (TIDEMARK_SEED, TIDEMARK_RUNS)`)
   fc.assert(
