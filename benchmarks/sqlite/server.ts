@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { MemoryLifecycle } from '../../src/index.js'
-import type { Changes } from '../../src/ledger/sqlite/changes.js'
+import { type Changes, countAppended } from '../../src/ledger/sqlite/changes.js'
 import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
 
@@ -17,7 +17,7 @@ class CountingHost extends LocalHost {
   ): ReturnType<StoreCalls[Name]> {
     if (name === 'apply') {
       batches += 1
-      marks += (args[0] as Changes).appended.length
+      marks += countAppended(args[0] as Changes)
     }
     return super.call(name, ...args)
   }

@@ -1,32 +1,11 @@
 import { TidemarkError } from '../../base/errors.js'
 import { allSegments, type Decision, type Range, type SessionState } from '../../core/index.js'
+import type { CachedSession } from './cached-session.js'
 import { type Changes, noChanges } from './changes.js'
-import { encodeOutbox } from './outbox-row.js'
+import { pushOutbox } from './outbox-row.js'
 import { encodeSegment } from './segment-row.js'
-import { checkSession, encodeSession, hashConstants, type SessionRecord } from './session-row.js'
-
-/** A session in the cache. Its fields move with each decision; if the batch fails, the whole cache is thrown away. */
-export interface CachedSession {
-  readonly sessionId: string
-  id: number
-  state: SessionState
-  tailHead: number
-  heads: Map<number, number> | undefined
-  /** The hash of what a mark does not change; `undefined` until it was needed. */
-  constants: number | undefined
-  /** The durable state while a batch changes it. */
-  durable: SessionState | undefined
-}
-
-export function cacheSession(record: SessionRecord): CachedSession {
-  const { sessionId, id, state, tailHead, heads } = record
-  return {
-    ...{ sessionId, id, state, tailHead },
-    heads: heads === undefined ? undefined : new Map(heads),
-    constants: undefined,
-    durable: undefined,
-  }
-}
+import { checkSession, encodeMark, encodeSession, hashConstants } from './session-row.js'
+import type { WriteBehind } from './write-behind.js'
 
 /** Row numbers are given out here, so that a row can name another one before either is written. */
 export interface RowNumbers {
@@ -43,11 +22,14 @@ const LONG_CHAIN = 1_000
 /** Gathers the decisions of one batch and says in the end which rows differ from what is durable. */
 export class Batch {
   readonly #numbers: RowNumbers
+  readonly #behind: WriteBehind
   readonly #changes: Changes = noChanges()
   readonly #touched: CachedSession[] = []
+  readonly #isNew = new Set<CachedSession>()
 
-  constructor(numbers: RowNumbers) {
+  constructor(numbers: RowNumbers, behind: WriteBehind) {
     this.#numbers = numbers
+    this.#behind = behind
   }
 
   /** Takes a decision over. Throws, before any effect, if it cannot be stored. */
@@ -69,14 +51,15 @@ export class Batch {
     session.state = after
     if (drop !== undefined) for (const range of drop) this.#drop(session, before, range)
     if (after.tail?.from !== before.tail?.from) moveHeads(session, before)
+    // The row before it in the tail is what ties a row of the outbox to its session.
+    if (append === undefined || drop !== undefined || session.tailHead === 0) session.needsRow = true
     if (append !== undefined) {
       const id = this.#numbers.nextOutbox++
-      this.#changes.appended.push(encodeOutbox({ id, previous: session.tailHead, session: session.id }, append))
+      pushOutbox(this.#changes.appended, { id, previous: session.tailHead, session: session.id }, append)
       session.tailHead = id
+      if (session.unwritten === 0) session.unwritten = id
     }
   }
-
-  readonly #isNew = new Set<CachedSession>()
 
   #drop(session: CachedSession, before: SessionState, range: Range): void {
     const segment = allSegments(before).find(({ from, to }) => from <= range.from && range.to <= to)
@@ -94,25 +77,33 @@ export class Batch {
     this.#changes.dropped.push({ head, session: session.id, isLong: segment.to - segment.from >= LONG_CHAIN })
   }
 
-  finish(): Changes {
+  /** Rows of sessions that lag behind are written too, the oldest of them or all. */
+  finish(which: 'old' | 'all'): Changes {
     for (const session of this.#touched) {
-      const { durable, state } = session
+      const { durable, state, needsRow } = session
       session.durable = undefined
+      session.needsRow = false
       if (durable === undefined) continue
-      if (!this.#isNew.has(session) && onlyTailGrew(durable, state)) this.#mark(session)
-      else this.#write(session, durable)
+      if (this.#isNew.has(session) || !onlyTailGrew(durable, state)) this.#write(session, durable)
+      else if (needsRow) this.#mark(session)
+      else this.#behind.defer(session)
     }
+    const { nextOutbox } = this.#numbers
+    for (const session of this.#behind.due(nextOutbox, which)) this.#mark(session)
+    const note = this.#behind.takeNote(nextOutbox, which)
+    if (note !== undefined) this.#changes.noted.push(note)
     return this.#changes
   }
 
   #mark(session: CachedSession): void {
+    this.#behind.noteWritten(session)
     const { sessionId, id, state, tailHead } = session
     session.constants ??= hashConstants(sessionId, id, state)
-    const checksum = checkSession(session.constants, state, tailHead)
-    this.#changes.marked.push([state.generation, state.tail?.span ?? null, tailHead, checksum, id])
+    this.#changes.marked.push(encodeMark(id, session.constants, state, tailHead))
   }
 
   #write(session: CachedSession, durable: SessionState): void {
+    this.#behind.noteWritten(session)
     const { sessionId, id, state, tailHead } = session
     session.constants = hashConstants(sessionId, id, state)
     const row = encodeSession(sessionId, state, tailHead, checkSession(session.constants, state, tailHead))

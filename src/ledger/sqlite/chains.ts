@@ -1,7 +1,7 @@
-import type { SqlDatabase, SqlStatement } from '../../base/sqlite.js'
+import type { SqlDatabase, SqlStatement, SqlValue } from '../../base/sqlite.js'
 import type { OutboxEntry } from '../../core/index.js'
 import { rowDamaged } from './failure.js'
-import { decodeLink, decodeOutbox, encodeOutbox, OUTBOX_COLUMNS, type OutboxLink } from './outbox-row.js'
+import { decodeLink, decodeOutbox, LINK_COLUMNS, OUTBOX_COLUMNS, type OutboxLink, pushOutbox } from './outbox-row.js'
 
 /** A page of outbox rows ends when it holds this many characters of text, or this many rows. */
 const PAGE_CHARACTERS = 256 * 1024
@@ -12,11 +12,10 @@ const PAGE_ROWS = 256
  * a damaged link can end a walk but cannot lead it into another session's text.
  */
 const CHAIN = `
-  WITH RECURSIVE chain (id, previous, session, generation, completed_at, checksum, turn_id) AS (
-    SELECT id, previous, session, generation, completed_at, checksum, turn_id
-      FROM outbox WHERE id = ? AND session = ?
+  WITH RECURSIVE chain (${LINK_COLUMNS.join(', ')}) AS (
+    SELECT ${LINK_COLUMNS.join(', ')} FROM outbox WHERE id = ? AND session = ?
     UNION ALL
-    SELECT o.id, o.previous, o.session, o.generation, o.completed_at, o.checksum, o.turn_id
+    SELECT ${LINK_COLUMNS.map((column) => `o.${column}`).join(', ')}
       FROM chain JOIN outbox AS o ON o.id = chain.previous
       WHERE o.session = chain.session AND o.id < chain.id
   )`
@@ -69,8 +68,10 @@ export class Chains {
     )
     for (const link of doomed) {
       const at = this.#read.get(link.id, link.session)?.['completed_at'] as number
-      const blank = encodeOutbox(link, { generation: link.generation, at, turnId: undefined, messages: undefined })
-      this.#wipe.run(blank[5] ?? null, blank[6] ?? null, link.id)
+      const blank: SqlValue[] = []
+      pushOutbox(blank, link, { generation: link.generation, at, turnId: undefined, messages: undefined })
+      const [checksum = null, textChecksum = null] = blank.slice(OUTBOX_COLUMNS.indexOf('checksum'))
+      this.#wipe.run(checksum, textChecksum, link.id)
     }
   }
 

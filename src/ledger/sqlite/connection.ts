@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { TidemarkError } from '../../base/errors.js'
 import { loadSqlite, type SqlDatabase } from '../../base/sqlite.js'
+import { catchUp } from './catch-up.js'
 import { describeFailure, isDamage, releaseFrames, SQLITE_BUSY, sqliteCode } from './failure.js'
 import { keepLog, keepRest, lockedBy, preparePrivateFile, readHolder, writeHolder } from './files.js'
 import { inspectLedger } from './inspect.js'
@@ -92,6 +93,7 @@ function signIn(db: SqlDatabase, at: number): string {
   } else {
     db.prepare('UPDATE ledger SET opened_at = ?').run(at)
   }
+  catchUp(db)
   db.exec('COMMIT')
   checkpoint(db)
   return ledgerId

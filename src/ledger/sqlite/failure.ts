@@ -47,6 +47,11 @@ export function openFailed(path: string, error: unknown): TidemarkError {
   )
 }
 
+/** What is wrong with the file as a whole: findings of our own take the same way as those of SQLite. */
+export function fileDamaged(what: string): Error {
+  return Object.assign(new Error(what), { errcode: SQLITE_CORRUPT })
+}
+
 export function rowDamaged(what: string): TidemarkError {
   return new TidemarkError(
     'CORRUPT',

@@ -1,6 +1,6 @@
 import { TidemarkError } from '../../base/errors.js'
 import type { SqlDatabase } from '../../base/sqlite.js'
-import { SQLITE_CORRUPT } from './failure.js'
+import { fileDamaged } from './failure.js'
 import { readHolder } from './files.js'
 import { readPragma, setPragma } from './pragma.js'
 import { APPLICATION_ID, migrate, readSchema, refuseNewer } from './schema.js'
@@ -11,19 +11,19 @@ export async function inspectLedger(db: SqlDatabase, path: string, openScratch: 
   setPragma(db, 'busy_timeout', '0', 0)
   setPragma(db, 'locking_mode', 'EXCLUSIVE', 'exclusive')
   const walDamage = await findWalDamage(path)
-  if (walDamage !== undefined) throw damage(walDamage)
+  if (walDamage !== undefined) throw fileDamaged(walDamage)
   const version = refuseNewer(db, path)
   const isEmpty = db.prepare('SELECT name FROM sqlite_schema LIMIT 1').get() === undefined
   if (isEmpty) {
     // A ledger that was in use before cannot be empty: somebody or something cut it off.
-    if (version !== 0 || (await readHolder(path)) !== undefined) throw damage('the file holds no tables any more')
+    if (version !== 0 || (await readHolder(path)) !== undefined) throw fileDamaged('the file holds no tables any more')
     return 0
   }
   if (readPragma(db, 'application_id') !== APPLICATION_ID) throw foreign(path)
-  if (version === 0) throw damage('its version number is missing')
+  if (version === 0) throw fileDamaged('its version number is missing')
   const finding = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
-  if (finding !== 'ok') throw damage(String(finding))
-  if (readSchema(db) !== expectedSchema(openScratch(), version)) throw damage('the definition of a table is damaged')
+  if (finding !== 'ok') throw fileDamaged(String(finding))
+  if (readSchema(db) !== expectedSchema(openScratch(), version)) throw fileDamaged('the definition of a table is damaged')
   return version
 }
 
@@ -40,9 +40,4 @@ function foreign(path: string): TidemarkError {
     `The file ${path} is a database, but not a tidemark ledger. It was left as it is. Use another path.`,
     { details: { path } },
   )
-}
-
-/** Findings of our own take the same way as those of SQLite. */
-function damage(what: string): Error {
-  return Object.assign(new Error(what), { errcode: SQLITE_CORRUPT })
 }

@@ -3,13 +3,17 @@ import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { TidemarkError } from '../../base/errors.js'
 import { silentLogger } from '../../base/logger.js'
-import { type Decision, emptySession, isFinished, type OutboxEntry } from '../../core/index.js'
+import { answer, type Decision, emptySession, isFinished, type OutboxEntry } from '../../core/index.js'
 import type { Decide, Ledger, LedgerHealth, LedgerStats, SessionEntry } from '../ledger.js'
-import { Batch, type CachedSession, cacheSession, type RowNumbers } from './batch.js'
+import { Batch, type RowNumbers } from './batch.js'
+import { CachedSession } from './cached-session.js'
 import { countChanges } from './changes.js'
 import { describeFailure, ledgerFailed, openFailed, releaseFrames } from './failure.js'
 import type { StoreCalls, StoreHost } from './host.js'
 import type { SqliteLedgerOptions } from './options.js'
+import type { PageCursor } from './session-reader.js'
+import { findHeads } from './session-row.js'
+import { WriteBehind } from './write-behind.js'
 
 interface Job {
   readonly sessionId: string
@@ -39,6 +43,7 @@ export class SqliteLedger implements Ledger {
   /** Sessions with work that is not done; all others are read back when somebody asks for them. */
   readonly #cache = new Map<string, CachedSession>()
   readonly #numbers: RowNumbers = { nextSession: 1, nextOutbox: 1 }
+  readonly #behind = new WriteBehind()
   #queue: Job[] = []
   #isScheduled = false
   #running: Promise<void> | undefined
@@ -105,9 +110,9 @@ export class SqliteLedger implements Ledger {
       const host = this.#host ?? (await this.#ready())
       const missing = this.#findMissing(jobs)
       const damaged = missing === undefined ? undefined : await this.#load(host, missing)
-      const batch = new Batch(this.#numbers)
+      const batch = new Batch(this.#numbers, this.#behind)
       for (const job of jobs) outcomes.push(damaged?.get(job.sessionId) ?? this.#decide(batch, job))
-      const changes = batch.finish()
+      const changes = batch.finish('old')
       if (changes.dropped.length > 0) this.#hasMoreToTidy = true
       if (countChanges(changes) > 0) {
         const applied = host.call('apply', changes)
@@ -154,7 +159,7 @@ export class SqliteLedger implements Ledger {
       const found = loaded[index]
       if (found !== undefined && 'damage' in found)
         damaged.set(sessionId, { error: new TidemarkError('CORRUPT', found.damage) })
-      else this.#cache.set(sessionId, cacheSession(found?.record ?? unknownSession(sessionId)))
+      else this.#cache.set(sessionId, new CachedSession(found?.record ?? unknownSession(sessionId)))
     }
     return damaged
   }
@@ -175,6 +180,7 @@ export class SqliteLedger implements Ledger {
       this.#numbers.nextSession = Math.max(this.#numbers.nextSession, nextSession)
       // Never backwards: a reader may still hold the number of a row that is gone.
       this.#numbers.nextOutbox = Math.max(this.#numbers.nextOutbox, nextOutbox)
+      this.#behind.reset(nextOutbox - 1)
     } catch (error) {
       this.#failure = describeFailure(error)
       throw openFailed(this.#path, error)
@@ -195,6 +201,7 @@ export class SqliteLedger implements Ledger {
     releaseFrames(error)
     this.#failure = describeFailure(error)
     this.#cache.clear()
+    this.#behind.reset(0)
     this.#host = undefined
     this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
     if (host !== undefined) this.#letGo = host.abandon()
@@ -213,13 +220,40 @@ export class SqliteLedger implements Ledger {
     }
   }
 
+  /** Writes the rows of all sessions that are behind. If that fails, opening the file anew does it. */
+  async #settle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running
+    this.#running = this.#writeAll().finally(() => {
+      this.#running = undefined
+      if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
+    })
+    await this.#running
+  }
+
+  async #writeAll(): Promise<void> {
+    if (this.#host === undefined) return
+    try {
+      const changes = new Batch(this.#numbers, this.#behind).finish('all')
+      if (countChanges(changes) > 0) await this.#host.call('apply', changes)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
   /** A question to the file outside of a batch. */
   async #ask<Name extends keyof StoreCalls>(
     name: Name,
     ...args: Parameters<StoreCalls[Name]>
   ): Promise<ReturnType<StoreCalls[Name]>> {
+    return this.#askOf(await this.#ready(), name, ...args)
+  }
+
+  async #askOf<Name extends keyof StoreCalls>(
+    host: StoreHost,
+    name: Name,
+    ...args: Parameters<StoreCalls[Name]>
+  ): Promise<ReturnType<StoreCalls[Name]>> {
     if (this.#closing !== undefined) throw closed(this.#path)
-    const host = await this.#ready()
     try {
       return await host.call(name, ...args)
     } catch (error) {
@@ -230,12 +264,14 @@ export class SqliteLedger implements Ledger {
   }
 
   async *sessions(which: 'unfinished' | 'all'): AsyncGenerator<SessionEntry> {
-    let page = await this.#ask('page', which, undefined)
+    let cursor: PageCursor | undefined
     for (;;) {
+      if (!this.#behind.isEmpty) await this.#settle()
+      const page = await this.#ask('page', which, cursor)
       for (const finding of page.damages) this.#reportDamage(finding)
       for (const { sessionId, state } of page.records) yield { sessionId, state }
       if (page.next === undefined) return
-      page = await this.#ask('page', which, page.next)
+      cursor = page.next
     }
   }
 
@@ -246,9 +282,15 @@ export class SqliteLedger implements Ledger {
   }
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
-    const { session, ids } = await this.#ask('outboxRows', sessionId, from, to)
+    if (!this.#cache.has(sessionId)) await this.transact(sessionId, (state) => answer(state, undefined))
+    const host = await this.#ready()
+    const session = this.#cache.get(sessionId)
+    // It has no turns that are not committed.
+    if (session === undefined) return
+    // Nothing may come between: these rows can be dropped by the next batch.
+    const ids = await this.#askOf(host, 'outboxRows', session.id, findHeads(session, from, to), from, to)
     for (let done = 0; done < ids.length;) {
-      const { entries, read } = await this.#ask('outboxPage', session, ids.slice(done, done + 256))
+      const { entries, read } = await this.#ask('outboxPage', session.id, ids.slice(done, done + 256))
       yield* entries
       done += read
     }
@@ -277,6 +319,7 @@ export class SqliteLedger implements Ledger {
       await this.#running
     }
     await this.#opening?.catch(() => undefined)
+    await this.#settle()
     const host = this.#host
     this.#host = undefined
     this.#cache.clear()

@@ -16,13 +16,12 @@ export const OUTBOX_COLUMNS = Object.freeze([
   ...['id', 'previous', 'session', 'generation', 'completed_at', 'checksum', 'text_checksum', 'turn_id', 'messages'],
 ])
 
-export function encodeOutbox(place: OutboxPlace, entry: OutboxEntry): SqlValue[] {
+/** Adds the values of one row to those of others. */
+export function pushOutbox(values: SqlValue[], place: OutboxPlace, entry: OutboxEntry): void {
   const { id, previous, session } = place
   const { generation, at, turnId, messages } = entry
-  return [
-    ...[id, previous, session, generation, at, checkLink(place, generation, at, turnId), hashText(messages)],
-    ...[turnId ?? null, messages ?? null],
-  ]
+  const checksum = checkLink(place, generation, at, turnId)
+  values.push(id, previous, session, generation, at, checksum, hashText(messages), turnId ?? null, messages ?? null)
 }
 
 /** One link of a chain, checked. `turnId` and text are gone once the turn was retracted. */
@@ -34,15 +33,30 @@ export interface OutboxLink {
   readonly turnId: string | undefined
 }
 
+/** What is read of a row to follow or to check a chain. */
+export const LINK_COLUMNS = Object.freeze([
+  ...['id', 'previous', 'session', 'generation', 'completed_at', 'checksum', 'turn_id'],
+])
+
 export function decodeLink(row: SqlRow): OutboxLink {
-  const id = row['id'] as number
-  const previous = row['previous'] as number
-  const session = row['session'] as number
-  const generation = row['generation'] as number
-  const turnId = optionalText(row['turn_id'])
-  const checksum = checkLink({ id, previous, session }, generation, row['completed_at'] as number, turnId)
-  if (row['checksum'] !== checksum) throw rowDamaged(`row ${id} of the outbox`)
-  return { id, previous, session, generation, turnId }
+  if (!isSound(row)) throw rowDamaged(`row ${String(row['id'])} of the outbox`)
+  return readLink(row)
+}
+
+export function readLink(row: SqlRow): OutboxLink {
+  return {
+    id: row['id'] as number,
+    previous: row['previous'] as number,
+    session: row['session'] as number,
+    generation: row['generation'] as number,
+    turnId: optionalText(row['turn_id']),
+  }
+}
+
+/** Whether a link is what was written. Says nothing of the text. */
+export function isSound(row: SqlRow): boolean {
+  const { generation, turnId, ...place } = readLink(row)
+  return row['checksum'] === checkLink(place, generation, row['completed_at'] as number, turnId)
 }
 
 export function decodeOutbox(row: SqlRow): OutboxEntry {

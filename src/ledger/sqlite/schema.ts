@@ -6,8 +6,7 @@ import { readPragma } from './pragma.js'
 export const APPLICATION_ID = 0x74696465
 
 /**
- * One row a session ever seen: the numbers and the tail, so that a mark writes this row only. Rows of `segments` are
- * everything else that is not done. `outbox` is in arrival order, because clustering it by session costs a factor of
+ * One row a session ever seen: the numbers and the tail. Rows of `segments` are everything else that is not done. `outbox` is in arrival order, because clustering it by session costs a factor of
  * four; each row names the one before it in its segment, and `head` names the newest, so that reading or dropping a
  * segment never touches another one. `leftovers` are chains of long segments that are removed little by little.
  */
@@ -82,8 +81,17 @@ CREATE TABLE leftovers (
 );
 `
 
+/**
+ * Sessions need not know the newest rows of their tail (see `write-behind.ts`): up to this row of the outbox all of them
+ * do. The guard is its complement, so that a flipped bit is seen; then every row is looked at.
+ */
+const VERSION_2 = `
+ALTER TABLE ledger ADD COLUMN written_through INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ledger ADD COLUMN written_guard INTEGER NOT NULL DEFAULT -1;
+`
+
 /** Step n brings a file from version n to n + 1. Steps that were released are never edited. */
-export const MIGRATIONS: readonly string[] = Object.freeze([VERSION_1])
+export const MIGRATIONS: readonly string[] = Object.freeze([VERSION_1, VERSION_2])
 
 /** Refuses a file from a newer tidemark, untouched: this version cannot know what its rows mean. */
 export function refuseNewer(db: SqlDatabase, path: string, known: number = MIGRATIONS.length): number {

@@ -27,6 +27,7 @@ const PAGE_SESSIONS = 500
 export class SessionReader {
   readonly #chains: Chains
   readonly #find: SqlStatement
+  readonly #numbered: SqlStatement
   readonly #segments: SqlStatement
   readonly #unfinished: SqlStatement
   readonly #all: SqlStatement
@@ -35,6 +36,7 @@ export class SessionReader {
   constructor(db: SqlDatabase, chains: Chains) {
     this.#chains = chains
     this.#find = db.prepare('SELECT * FROM sessions WHERE session_id = ?')
+    this.#numbered = db.prepare('SELECT * FROM sessions WHERE id = ?')
     this.#segments = db.prepare('SELECT * FROM segments WHERE session = ? ORDER BY from_generation')
     this.#unfinished = db.prepare(
       `SELECT * FROM sessions WHERE waiting_since IS NOT NULL AND (waiting_since, id) > (?, ?) AND waiting_since <= ?
@@ -54,6 +56,12 @@ export class SessionReader {
     })
   }
 
+  /** By the number of its row. */
+  readNumbered(id: number): LoadedSession | undefined {
+    const row = this.#numbered.get(id)
+    return row === undefined ? undefined : this.#tryRead(row)
+  }
+
   page(which: 'unfinished' | 'all', from: PageCursor | undefined): SessionPage {
     const cursor = from ?? { since: -Infinity, id: 0, newest: Number(this.#newest.get()?.[which] ?? -Infinity) }
     const { since, id, newest } = cursor
@@ -71,18 +79,6 @@ export class SessionReader {
     const last = rows.length < PAGE_SESSIONS ? undefined : rows.at(-1)
     if (last === undefined) return { records, damages }
     return { records, damages, next: { since: Number(last['waiting_since']), id: last['id'] as number, newest } }
-  }
-
-  /** The chains that hold turns of this range, newest first. */
-  heads(sessionId: string, from: number, to: number): { session: number; heads: number[] } {
-    const row = this.#find.get(sessionId)
-    if (row === undefined) return { session: 0, heads: [] }
-    const { id, state, tailHead, heads } = this.#read(row)
-    const places = state.segments
-      .filter((segment) => segment.from <= to && from <= segment.to)
-      .map((segment) => heads?.get(segment.from) ?? 0)
-    if (state.tail !== undefined && state.tail.from <= to) places.push(tailHead)
-    return { session: id, heads: places.filter((head) => head !== 0).reverse() }
   }
 
   #tryRead(row: SqlRow): LoadedSession {

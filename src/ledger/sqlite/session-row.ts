@@ -24,6 +24,16 @@ export interface SessionRecord {
   readonly heads: ReadonlyMap<number, number> | undefined
 }
 
+/** The newest rows of the chains that hold turns of this range, newest chain first. */
+export function findHeads(record: Omit<SessionRecord, 'sessionId' | 'id'>, from: number, to: number): number[] {
+  const { state, tailHead, heads } = record
+  const found = state.segments
+    .filter((segment) => segment.from <= to && from <= segment.to)
+    .map((segment) => heads?.get(segment.from) ?? 0)
+  if (state.tail !== undefined && state.tail.from <= to) found.push(tailHead)
+  return found.filter((head) => head !== 0).reverse()
+}
+
 /** The order of the columns in INSERT and UPDATE. */
 export const SESSION_COLUMNS = Object.freeze([
   ...['session_id', 'generation', 'tail_span', 'tail_head', 'checksum', 'token', 'segments', 'waiting_since'],
@@ -32,7 +42,9 @@ export const SESSION_COLUMNS = Object.freeze([
 ])
 
 /** What a mark changes: three numbers and the checksum. */
-export const MARK_COLUMNS = Object.freeze(['generation', 'tail_span', 'tail_head', 'checksum'])
+const MARK_COLUMNS = Object.freeze(['generation', 'tail_span', 'tail_head', 'checksum'])
+
+export const UPDATE_MARK = `UPDATE sessions SET ${MARK_COLUMNS.join(' = ?, ')} = ? WHERE id = ?`
 
 /** When the oldest work that is not done began; the order in which sessions are taken up again. */
 export function waitingSince(state: SessionState): number | undefined {
@@ -60,6 +72,11 @@ export function hashConstants(sessionId: string, id: number, state: SessionState
 
 export function checkSession(constants: number, state: SessionState, tailHead: number): number {
   return mix(mix(mix(constants, state.generation), state.tail?.span), tailHead)
+}
+
+/** The values of `UPDATE_MARK`. */
+export function encodeMark(id: number, constants: number, state: SessionState, tailHead: number): SqlValue[] {
+  return [state.generation, state.tail?.span ?? null, tailHead, checkSession(constants, state, tailHead), id]
 }
 
 export function encodeSession(sessionId: string, state: SessionState, head: number, checksum: number): SqlValue[] {
