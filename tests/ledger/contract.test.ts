@@ -4,6 +4,7 @@ import { memoryLedger } from '../../src/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
 import { ledgerContract } from '../../src/testing/index.js'
+import { AbandonedLedgers } from '../support/abandoned-ledgers.js'
 import { temporaryDirectory } from '../support/ledgers.js'
 
 describe('the memory ledger', () => {
@@ -33,3 +34,19 @@ describe.each([
     })
   }
 })
+
+/** Their sessions' rows are behind the outbox: by so little that they are written during the walk too, and by far. */
+describe.each([{ rows: 5, noteEvery: 3 }, undefined])(
+  'the SQLite ledger of a process that never closes it (%o)',
+  (lag) => {
+    const ledgers = new AbandonedLedgers(lag)
+    for (const seed of [1, 2, 3, 4, 5]) {
+      ledgerContract({
+        it: seed === 1 ? it : (name, run) => name.startsWith('a random walk') && it(name, run),
+        open: () => ledgers.open(join(temporaryDirectory(), 'ledger.db')),
+        reopen: (ledger) => ledgers.reopen(ledger),
+        seed,
+      })
+    }
+  },
+)

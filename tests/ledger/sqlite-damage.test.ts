@@ -3,12 +3,15 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { loadSqlite, type SqlDatabase } from '../../src/base/sqlite.js'
 import { answer, claimSegment, recordTurn } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
+import { closeConnection } from '../../src/ledger/sqlite/release.js'
 import { findWalDamage } from '../../src/ledger/sqlite/wal.js'
 import { claimRequest, plainState } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
+import { AbandonedLedgers } from '../support/abandoned-ledgers.js'
 import { temporaryDirectory } from '../support/ledgers.js'
 
 /** TIDEMARK_TEST_ALL=1 looks at every single byte; otherwise at every so many, always the same ones. */
@@ -85,41 +88,64 @@ function restore(directory: string, path: string, pristine: string): void {
   copyFileSync(`${pristine}-holder`, `${path}-holder`)
 }
 
-async function prepare(): Promise<{ directory: string; path: string; pristine: string; truth: Map<string, string> }> {
+/** A ledger at rest: closed, or left by a process that ended while sessions were behind their outbox. */
+async function prepare(
+  ending: 'closed' | 'left',
+): Promise<{ directory: string; path: string; pristine: string; truth: Map<string, string> }> {
   const directory = fastDirectory()
   const path = join(directory, 'ledger.db')
   const pristine = join(directory, 'pristine.db')
-  const ledger = sqliteLedger({ path: pristine })
-  await ledger.open()
+  const ledgers = new AbandonedLedgers()
+  const ledger = await ledgers.open(pristine)
   await fill(ledger)
-  await ledger.close()
-  const truth = await readAll(pristine)
+  await (ending === 'closed' ? ledger.close() : ledgers.abandon(ledger))
+  const { DatabaseSync } = await loadSqlite()
+  const db = new DatabaseSync(pristine)
+  // All of it in the file itself, whatever the driver does about the log.
+  db.exec('PRAGMA journal_mode = DELETE')
+  expect(readBehind(db)).toBe(ending === 'closed' ? 0 : 3)
+  await closeConnection(db)
+  copyFileSync(pristine, path)
+  copyFileSync(`${pristine}-holder`, `${path}-holder`)
+  const truth = await readAll(path)
   expect([...truth.values()].filter((value) => value.startsWith('refused'))).toEqual([])
   return { directory, path, pristine, truth }
 }
 
-test('whichever byte is flipped: the right answer or a refusal, never a wrong record, never silence', async () => {
-  const { directory, path, pristine, truth } = await prepare()
-  const bytes = readFileSync(pristine)
-  let tried = 0
-  let refused = 0
-  for (let at = 0; at < bytes.length; at += 1) {
-    // Empty space is mostly empty; what is written is what matters.
-    const isChosen = isThorough || (bytes[at] === 0 ? at % 211 === 0 : at % 13 === 0)
-    if (!isChosen) continue
-    restore(directory, path, pristine)
-    const damaged = Buffer.from(bytes)
-    damaged[at] = bytes[at]! ^ (1 << (at % 8))
-    writeFileSync(path, damaged)
-    refused += expectTruth(await readAll(path), truth, `a flip of byte ${at}`)
-    tried += 1
-  }
-  process.stdout.write(`flipped ${tried} of ${bytes.length} bytes: ${refused} answers refused, none wrong\n`)
-  expect(refused).toBeGreaterThan(0)
-}, 1_800_000)
+/** How many rows of the outbox their sessions do not know of. */
+function readBehind(db: SqlDatabase): unknown {
+  const sql = 'SELECT count(*) AS behind FROM outbox JOIN sessions ON sessions.id = session'
+  return db.prepare(`${sql} WHERE outbox.generation > sessions.generation`).get()?.['behind']
+}
+
+test.each(['closed', 'left'] as const)(
+  'whichever byte of a %s file is flipped: the right answer or a refusal, never a wrong record, never silence',
+  async (ending) => {
+    const { directory, path, pristine, truth } = await prepare(ending)
+    const bytes = readFileSync(pristine)
+    let tried = 0
+    let refused = 0
+    for (let at = 0; at < bytes.length; at += 1) {
+      // Empty space is mostly empty; what is written is what matters.
+      const isChosen = isThorough || (bytes[at] === 0 ? at % 211 === 0 : at % 13 === 0)
+      if (!isChosen) continue
+      restore(directory, path, pristine)
+      const damaged = Buffer.from(bytes)
+      damaged[at] = bytes[at]! ^ (1 << (at % 8))
+      writeFileSync(path, damaged)
+      refused += expectTruth(await readAll(path), truth, `a flip of byte ${at}`)
+      tried += 1
+    }
+    process.stdout.write(
+      `flipped ${tried} of ${bytes.length} bytes of a ${ending} file: ${refused} answers refused, none wrong\n`,
+    )
+    expect(refused).toBeGreaterThan(0)
+  },
+  1_800_000,
+)
 
 test('wherever the file is cut off: a refusal, or all of it if only empty space was lost; nothing starts empty', async () => {
-  const { directory, path, pristine, truth } = await prepare()
+  const { directory, path, pristine, truth } = await prepare('closed')
   const bytes = readFileSync(pristine)
   let tried = 0
   let refused = 0

@@ -4,6 +4,7 @@ import { MemoryLifecycle } from '../../src/index.js'
 import type { Changes } from '../../src/ledger/sqlite/changes.js'
 import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
+import { OUTBOX_COLUMNS } from '../../src/ledger/sqlite/outbox-row.js'
 import { SEGMENT_COLUMNS } from '../../src/ledger/sqlite/segment-row.js'
 import { scriptedAgent } from '../../src/testing/index.js'
 import { seededRandom } from '../../src/testing/ledger-model.js'
@@ -11,6 +12,8 @@ import { temporaryDirectory } from '../support/ledgers.js'
 import { WatchedHost } from '../support/watched-host.js'
 
 const KEY = SEGMENT_COLUMNS.indexOf('idempotency_key')
+const SESSION = OUTBOX_COLUMNS.indexOf('session')
+const GENERATION = OUTBOX_COLUMNS.indexOf('generation')
 
 /** What the file holds for certain, as far as this test needs it: generations by session, and keys of sealed segments. */
 class Durable {
@@ -25,6 +28,10 @@ class Durable {
     }
     for (const row of changes.updated) this.#generations.set(Number(row.at(-1)), Number(row[1]))
     for (const row of changes.marked) this.#generations.set(Number(row.at(-1)), Number(row[0]))
+    const { appended } = changes
+    for (let at = 0; at < appended.length; at += OUTBOX_COLUMNS.length) {
+      this.#generations.set(Number(appended[at + SESSION]), Number(appended[at + GENERATION]))
+    }
     for (const row of changes.segments) this.keys.add(String(row[KEY]))
   }
 

@@ -56,7 +56,8 @@ function grow(record: SessionRecord, row: SqlRow): SessionRecord {
   const { tail } = state
   const isWhole = isSound(row)
   const follows = previous === tailHead && (!isWhole || generation === state.generation + 1)
-  if (tail === undefined || previous === 0 || !follows) throw fileDamaged('a row of the outbox does not fit its session')
+  if (tail === undefined || previous === 0 || !follows)
+    throw fileDamaged('a row of the outbox does not fit its session')
   const at = isWhole ? (row['completed_at'] as number) : tail.since
   const turn = { owner: tail.owner, at, turnId: undefined, messages: undefined }
   return { ...record, state: recordTurn(state, turn).state, tailHead: id }

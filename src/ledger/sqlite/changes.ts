@@ -24,7 +24,17 @@ export interface Changes {
 }
 
 export function noChanges(): Changes {
-  return { appended: [], wiped: [], dropped: [], inserted: [], updated: [], marked: [], segments: [], removed: [], noted: [] }
+  return {
+    appended: [],
+    wiped: [],
+    dropped: [],
+    inserted: [],
+    updated: [],
+    marked: [],
+    segments: [],
+    removed: [],
+    noted: [],
+  }
 }
 
 /** How many rows a batch writes or removes at least. */

@@ -23,7 +23,8 @@ export async function inspectLedger(db: SqlDatabase, path: string, openScratch: 
   if (version === 0) throw fileDamaged('its version number is missing')
   const finding = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
   if (finding !== 'ok') throw fileDamaged(String(finding))
-  if (readSchema(db) !== expectedSchema(openScratch(), version)) throw fileDamaged('the definition of a table is damaged')
+  if (readSchema(db) !== expectedSchema(openScratch(), version))
+    throw fileDamaged('the definition of a table is damaged')
   return version
 }
 

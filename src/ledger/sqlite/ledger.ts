@@ -43,7 +43,7 @@ export class SqliteLedger implements Ledger {
   /** Sessions with work that is not done; all others are read back when somebody asks for them. */
   readonly #cache = new Map<string, CachedSession>()
   readonly #numbers: RowNumbers = { nextSession: 1, nextOutbox: 1 }
-  readonly #behind = new WriteBehind()
+  readonly #behind: WriteBehind
   #queue: Job[] = []
   #isScheduled = false
   #running: Promise<void> | undefined
@@ -56,10 +56,11 @@ export class SqliteLedger implements Ledger {
   #batches = 0
   #hasMoreToTidy = true
 
-  constructor(options: SqliteLedgerOptions, createHost: (at: number) => StoreHost) {
+  constructor(options: SqliteLedgerOptions, createHost: (at: number) => StoreHost, behind = new WriteBehind()) {
     this.#path = resolve(options.path)
     this.#options = options
     this.#createHost = createHost
+    this.#behind = behind
   }
 
   async open(): Promise<void> {

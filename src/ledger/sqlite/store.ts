@@ -133,7 +133,8 @@ function prepareAppend(db: SqlDatabase): (values: readonly SqlValue[]) => void {
   const width = OUTBOX_COLUMNS.length
   return (values) => {
     let at = 0
-    for (const step = APPEND_ROWS * width; at + step <= values.length; at += step) many.run(...values.slice(at, at + step))
+    for (const step = APPEND_ROWS * width; at + step <= values.length; at += step)
+      many.run(...values.slice(at, at + step))
     for (; at < values.length; at += width) single.run(...values.slice(at, at + width))
   }
 }

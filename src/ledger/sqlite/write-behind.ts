@@ -1,9 +1,14 @@
 import type { CachedSession } from './cached-session.js'
 
-/** A session's row is written at the latest when so many rows were added to the outbox since it fell behind. */
-export const LONGEST_LAG = 8_192
-/** How far all sessions are written is noted every so many rows. */
-const NOTE_EVERY = 1_024
+export interface Lag {
+  /** A session's row is written at the latest when so many rows were added to the outbox since it fell behind. */
+  readonly rows: number
+  /** How far all sessions are written is noted every so many rows. */
+  readonly noteEvery: number
+}
+
+/** What is read again after a crash: some ten thousand rows, a few hundredths of a second. */
+const LAG: Lag = Object.freeze({ rows: 8_192, noteEvery: 1_024 })
 
 /**
  * A turn whose text goes to the outbox is durable with that row alone: it says which session grew and by which
@@ -13,7 +18,12 @@ const NOTE_EVERY = 1_024
 export class WriteBehind {
   /** In the order in which they fell behind; all of them are in the cache. */
   readonly #sessions = new Set<CachedSession>()
+  readonly #lag: Lag
   #noted = 0
+
+  constructor(lag: Lag = LAG) {
+    this.#lag = lag
+  }
 
   get isEmpty(): boolean {
     return this.#sessions.size === 0
@@ -38,7 +48,7 @@ export class WriteBehind {
 
   /** The sessions that were behind for longest, or all of them. */
   *due(nextOutbox: number, which: 'old' | 'all'): Generator<CachedSession> {
-    const limit = which === 'all' ? nextOutbox : nextOutbox - LONGEST_LAG
+    const limit = which === 'all' ? nextOutbox : nextOutbox - this.#lag.rows
     for (const session of this.#sessions) {
       if (session.unwritten >= limit) return
       yield session
@@ -49,7 +59,7 @@ export class WriteBehind {
   takeNote(nextOutbox: number, which: 'old' | 'all'): number | undefined {
     const [oldest] = this.#sessions
     const through = (oldest?.unwritten ?? nextOutbox) - 1
-    if (through === this.#noted || (which === 'old' && through < this.#noted + NOTE_EVERY)) return undefined
+    if (through === this.#noted || (which === 'old' && through < this.#noted + this.#lag.noteEvery)) return undefined
     this.#noted = through
     return through
   }
