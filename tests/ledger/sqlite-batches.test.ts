@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { answer, claimSegment, recordTurn, succeed } from '../../src/core/index.js'
+import type { SqlValue } from '../../src/base/sqlite.js'
+import { noChanges } from '../../src/ledger/sqlite/changes.js'
 import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
+import { pushOutbox } from '../../src/ledger/sqlite/outbox-row.js'
 import { claimRequest, seededRandom } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import { temporaryDirectory } from '../support/ledgers.js'
@@ -162,6 +165,18 @@ test('C14: commits that fail at random over thousands of batches leave no gap, n
     parked: 0,
   })
   process.stdout.write(`injected failures: ${countApplies(calls)} batches, ${refused} calls refused and repeated\n`)
+})
+
+test('a file whose batch failed answers nothing more: its half-written rows must not be read', async () => {
+  const host = new LocalHost({ path: join(temporaryDirectory(), 'ledger.db'), allowNetworkFileSystem: false, at: 1 })
+  await host.open()
+  onTestFinished(() => host.abandon())
+  const twice: SqlValue[] = []
+  for (let copy = 0; copy < 2; copy += 1) {
+    pushOutbox(twice, { id: 1, previous: 0, session: 1 }, { generation: 1, at: 1, turnId: undefined, messages: '[]' })
+  }
+  expect(() => host.call('apply', { ...noChanges(), appended: twice })).toThrow(/UNIQUE/)
+  expect(() => host.call('outboxPage', 1, [1])).toThrow('not open')
 })
 
 test('close makes durable what was asked for before it', async () => {

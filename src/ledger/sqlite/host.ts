@@ -1,3 +1,4 @@
+import { TidemarkError } from '../../base/errors.js'
 import type { SqlDatabase } from '../../base/sqlite.js'
 import { type ConnectionOptions, openConnection } from './connection.js'
 import { abandonConnection, closeConnection } from './release.js'
@@ -41,7 +42,14 @@ export class LocalHost implements StoreHost {
     const store = this.#store
     if (store === undefined) throw new Error('the ledger file is not open')
     const run = store[name] as (this: Store, ...values: Parameters<StoreCalls[Name]>) => ReturnType<StoreCalls[Name]>
-    return run.apply(store, args)
+    try {
+      return run.apply(store, args)
+    } catch (error) {
+      // A transaction may be half done: whoever read on would see what was never promised.
+      const isReading = name !== 'apply' && name !== 'tidy'
+      if (!isReading || !(error instanceof TidemarkError)) this.#store = undefined
+      throw error
+    }
   }
 
   async abandon(): Promise<void> {
