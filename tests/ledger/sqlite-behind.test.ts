@@ -1,14 +1,12 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadSqlite, type SqlDatabase } from '../../src/base/sqlite.js'
 import { answer, claimSegment, recordTurn, succeed } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { countAppended, countChanges } from '../../src/ledger/sqlite/changes.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
-import { closeConnection } from '../../src/ledger/sqlite/release.js'
 import { claimRequest } from '../../src/testing/ledger-model.js'
 import { AbandonedLedgers } from '../support/abandoned-ledgers.js'
-import { temporaryDirectory } from '../support/ledgers.js'
+import { insideFile, temporaryDirectory } from '../support/ledgers.js'
 
 async function mark(ledger: Ledger, index: number, sessionId = 's'): Promise<number> {
   const turn = { owner: 'agent', at: 1_000 + index, turnId: undefined, messages: `["text ${index}"]` }
@@ -32,17 +30,6 @@ async function commitAll(ledger: Ledger, sessionId = 's'): Promise<void> {
   )
   if (result.status !== 'claimed') throw new Error(`nothing to claim: ${result.status}`)
   await ledger.transact(sessionId, (state) => succeed(state, result.segment))
-}
-
-/** The file of a ledger that nobody has open. */
-async function inside<T>(path: string, look: (db: SqlDatabase) => T): Promise<T> {
-  const { DatabaseSync } = await loadSqlite()
-  const db = new DatabaseSync(path)
-  try {
-    return look(db)
-  } finally {
-    await closeConnection(db)
-  }
 }
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => `["text ${index + 1}"]`)
@@ -128,7 +115,7 @@ test('a closed file is not behind', async () => {
   await ledger.open()
   await markTo(ledger, 25)
   await ledger.close()
-  const found = await inside(path, (db) => [
+  const found = await insideFile(path, (db) => [
     db.prepare('SELECT generation, tail_head FROM sessions').get(),
     db.prepare('SELECT written_through, written_guard FROM ledger').get(),
   ])
@@ -158,7 +145,7 @@ test('a note of how far sessions are written that is damaged is as good as none'
   const ledger = await ledgers.open(path)
   await markTo(ledger, 25)
   await ledgers.abandon(ledger)
-  await inside(path, (db) => db.exec('UPDATE ledger SET written_through = 1000'))
+  await insideFile(path, (db) => db.exec('UPDATE ledger SET written_through = 1000'))
   const next = await ledgers.open(path)
   expect(await read(next)).toEqual({ generation: 25, span: 24, texts: texts(25) })
   await next.close()
@@ -170,7 +157,7 @@ test('a file of version 1, whose sessions know all of their rows, is brought up 
   await ledger.open()
   await markTo(ledger, 25)
   await ledger.close()
-  await inside(path, (db) => {
+  await insideFile(path, (db) => {
     for (const column of ['written_guard', 'written_through']) db.exec(`ALTER TABLE ledger DROP COLUMN ${column}`)
     db.exec('PRAGMA user_version = 1')
   })
@@ -179,7 +166,7 @@ test('a file of version 1, whose sessions know all of their rows, is brought up 
   expect(await read(next)).toEqual({ generation: 25, span: 24, texts: texts(25) })
   expect(await mark(next, 26)).toBe(26)
   await next.close()
-  expect(await inside(path, (db) => db.prepare('PRAGMA user_version').get())).toEqual({ user_version: 2 })
+  expect(await insideFile(path, (db) => db.prepare('PRAGMA user_version').get())).toEqual({ user_version: 2 })
 })
 
 test.each([
@@ -191,7 +178,7 @@ test.each([
   const ledger = await ledgers.open(path)
   await markTo(ledger, 25)
   await ledgers.abandon(ledger)
-  await inside(path, (db) => db.exec(damage))
+  await insideFile(path, (db) => db.exec(damage))
   await expect(sqliteLedger({ path }).open()).rejects.toMatchObject({
     code: 'CORRUPT',
     details: { keptAs: expect.stringContaining('.corrupt-') as string },
@@ -205,7 +192,7 @@ test('a damaged row that fits its session is the trouble of that session alone',
   await markTo(ledger, 5, 'one')
   await markTo(ledger, 5, 'other')
   await ledgers.abandon(ledger)
-  await inside(path, (db) => db.exec('UPDATE outbox SET completed_at = 7 WHERE id = 4'))
+  await insideFile(path, (db) => db.exec('UPDATE outbox SET completed_at = 7 WHERE id = 4'))
   const next = await ledgers.open(path)
   await expect(read(next, 'one')).rejects.toMatchObject({ code: 'CORRUPT' })
   expect(await read(next, 'other')).toEqual({ generation: 5, span: 4, texts: texts(5) })

@@ -3,16 +3,15 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadSqlite, type SqlDatabase } from '../../src/base/sqlite.js'
+import type { SqlDatabase } from '../../src/base/sqlite.js'
 import { answer, claimSegment, recordTurn } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
-import { closeConnection } from '../../src/ledger/sqlite/release.js'
 import { findWalDamage } from '../../src/ledger/sqlite/wal.js'
 import { claimRequest, plainState } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import { AbandonedLedgers } from '../support/abandoned-ledgers.js'
-import { temporaryDirectory } from '../support/ledgers.js'
+import { insideFile, temporaryDirectory } from '../support/ledgers.js'
 
 /** TIDEMARK_TEST_ALL=1 looks at every single byte; otherwise at every so many, always the same ones. */
 const isThorough = process.env['TIDEMARK_TEST_ALL'] === '1'
@@ -99,12 +98,11 @@ async function prepare(
   const ledger = await ledgers.open(pristine)
   await fill(ledger)
   await (ending === 'closed' ? ledger.close() : ledgers.abandon(ledger))
-  const { DatabaseSync } = await loadSqlite()
-  const db = new DatabaseSync(pristine)
-  // All of it in the file itself, whatever the driver does about the log.
-  db.exec('PRAGMA journal_mode = DELETE')
-  expect(readBehind(db)).toBe(ending === 'closed' ? 0 : 3)
-  await closeConnection(db)
+  await insideFile(pristine, (db) => {
+    // All of it in the file itself, whatever the driver does about the log.
+    db.exec('PRAGMA journal_mode = DELETE')
+    expect(readBehind(db)).toBe(ending === 'closed' ? 0 : 3)
+  })
   copyFileSync(pristine, path)
   copyFileSync(`${pristine}-holder`, `${path}-holder`)
   const truth = await readAll(path)

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadSqlite, type SqlDatabase } from '../../src/base/sqlite.js'
+import { loadSqlite } from '../../src/base/sqlite.js'
 import { recordTurn } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { openConnection } from '../../src/ledger/sqlite/connection.js'
@@ -10,7 +10,7 @@ import { nameNetworkFileSystem } from '../../src/ledger/sqlite/files.js'
 import { sqliteLedger, type SqliteLedgerOptions } from '../../src/ledger/sqlite/index.js'
 import { closeConnection } from '../../src/ledger/sqlite/release.js'
 import { migrate, MIGRATIONS, readSchema } from '../../src/ledger/sqlite/schema.js'
-import { temporaryDirectory } from '../support/ledgers.js'
+import { insideFile, temporaryDirectory } from '../support/ledgers.js'
 
 function freshPath(): string {
   return join(temporaryDirectory(), 'private', 'ledger.db')
@@ -26,17 +26,6 @@ async function openLedger(path: string, options: Partial<SqliteLedgerOptions> = 
 async function mark(ledger: Ledger, sessionId = 's'): Promise<number> {
   const turn = { owner: 'agent', at: 1, turnId: undefined, messages: '["secret words"]' }
   return (await ledger.transact(sessionId, (state) => recordTurn(state, turn))).result
-}
-
-/** Looks into the file as nobody else may: only while it is closed. */
-async function inside<T>(path: string, look: (db: SqlDatabase) => T): Promise<T> {
-  const { DatabaseSync } = await loadSqlite()
-  const db = new DatabaseSync(path)
-  try {
-    return look(db)
-  } finally {
-    await closeConnection(db)
-  }
 }
 
 test.each([
@@ -106,7 +95,7 @@ test('a file from a newer version is refused with both versions, and left as it 
   const ledger = await openLedger(path)
   await mark(ledger)
   await ledger.close()
-  await inside(path, (db) => db.exec(`PRAGMA user_version = ${MIGRATIONS.length + 6}`))
+  await insideFile(path, (db) => db.exec(`PRAGMA user_version = ${MIGRATIONS.length + 6}`))
   const before = readFileSync(path)
   await expect(sqliteLedger({ path }).open()).rejects.toMatchObject({
     code: 'FILE_NEWER',
@@ -118,7 +107,7 @@ test('a file from a newer version is refused with both versions, and left as it 
 test('somebody else’s database, or no database at all, is refused and left where it is', async () => {
   const path = freshPath()
   mkdirSync(dirname(path), { recursive: true })
-  await inside(path, (db) => db.exec('CREATE TABLE recipes (name TEXT)'))
+  await insideFile(path, (db) => db.exec('CREATE TABLE recipes (name TEXT)'))
   await expect(sqliteLedger({ path }).open()).rejects.toMatchObject({
     code: 'CORRUPT',
     message: expect.stringContaining('not a tidemark ledger') as string,
@@ -170,7 +159,7 @@ test('V3: neither messages nor ids stand in the holder’s note, in errors or in
   const ledger = await openLedger(path, { logger })
   await mark(ledger, 'private-session')
   await ledger.close()
-  await inside(path, (db) => db.exec(`UPDATE sessions SET generation = 7`))
+  await insideFile(path, (db) => db.exec(`UPDATE sessions SET generation = 7`))
   const damaged = await openLedger(path, { logger })
   const refusal: unknown = await mark(damaged, 'private-session').catch((error: unknown) => error)
   expect(refusal).toMatchObject({ code: 'CORRUPT' })
