@@ -64,7 +64,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async open(): Promise<void> {
-    await this.#ready()
+    await this.#readyToAsk()
   }
 
   /** The file is locked for this process: whoever else is named in a claim is gone. */
@@ -90,8 +90,17 @@ export class SqliteLedger implements Ledger {
     setImmediate(() => {
       this.#isScheduled = false
       // A close that came meanwhile works the queue off by itself.
-      this.#running ??= this.#work()
+      if (this.#running === undefined) void this.#run(this.#work())
     })
+  }
+
+  /** One thing at a time. Even one that has nothing to wait for is over only after it was noted: or the note would stay. */
+  #run(work: Promise<void>): Promise<void> {
+    this.#running = work.finally(() => {
+      this.#running = undefined
+      if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
+    })
+    return this.#running
   }
 
   async #work(): Promise<void> {
@@ -101,8 +110,6 @@ export class SqliteLedger implements Ledger {
     this.#batches += 1
     if (this.#batches % LOOK_EVERY_BATCHES === 0) this.#hasMoreToTidy = true
     if (this.#hasMoreToTidy && (jobs.length === 0 || this.#batches % TIDY_EVERY_BATCHES === 0)) await this.#tidy()
-    this.#running = undefined
-    if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
   }
 
   async #runBatch(jobs: readonly Job[]): Promise<void> {
@@ -120,9 +127,9 @@ export class SqliteLedger implements Ledger {
         if (applied !== undefined) await applied
       }
     } catch (error) {
-      this.#fail(error)
       const refusal = ledgerFailed(this.#path, error)
       for (const job of jobs) job.reject(refusal)
+      this.#fail(error)
       return
     }
     for (const [index, job] of jobs.entries()) {
@@ -172,6 +179,12 @@ export class SqliteLedger implements Ledger {
     return this.#opening
   }
 
+  /** For questions: the work that was asked for before a close may still open the file, nothing else. */
+  async #readyToAsk(): Promise<StoreHost> {
+    if (this.#closing !== undefined) throw closed(this.#path)
+    return this.#ready()
+  }
+
   async #open(): Promise<StoreHost> {
     await this.#letGo
     const host = this.#createHost((this.#options.clock ?? systemClock).now())
@@ -183,6 +196,8 @@ export class SqliteLedger implements Ledger {
       this.#numbers.nextOutbox = Math.max(this.#numbers.nextOutbox, nextOutbox)
       this.#behind.reset(nextOutbox - 1)
     } catch (error) {
+      releaseFrames(error)
+      this.#letGo = host.abandon()
       this.#failure = describeFailure(error)
       throw openFailed(this.#path, error)
     }
@@ -204,8 +219,8 @@ export class SqliteLedger implements Ledger {
     this.#cache.clear()
     this.#behind.reset(0)
     this.#host = undefined
-    this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
     if (host !== undefined) this.#letGo = host.abandon()
+    this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
   }
 
   async #tidy(): Promise<void> {
@@ -224,11 +239,7 @@ export class SqliteLedger implements Ledger {
   /** Writes the rows of all sessions that are behind. If that fails, opening the file anew does it. */
   async #settle(): Promise<void> {
     while (this.#running !== undefined) await this.#running
-    this.#running = this.#writeAll().finally(() => {
-      this.#running = undefined
-      if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
-    })
-    await this.#running
+    await this.#run(this.#writeAll())
   }
 
   async #writeAll(): Promise<void> {
@@ -246,7 +257,7 @@ export class SqliteLedger implements Ledger {
     name: Name,
     ...args: Parameters<StoreCalls[Name]>
   ): Promise<ReturnType<StoreCalls[Name]>> {
-    return this.#askOf(await this.#ready(), name, ...args)
+    return this.#askOf(await this.#readyToAsk(), name, ...args)
   }
 
   async #askOf<Name extends keyof StoreCalls>(
@@ -283,17 +294,31 @@ export class SqliteLedger implements Ledger {
   }
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
-    if (!this.#cache.has(sessionId)) await this.transact(sessionId, (state) => answer(state, undefined))
-    const host = await this.#ready()
-    const session = this.#cache.get(sessionId)
-    // It has no turns that are not committed.
-    if (session === undefined) return
-    // Nothing may come between: these rows can be dropped by the next batch.
-    const ids = await this.#askOf(host, 'outboxRows', session.id, findHeads(session, from, to), from, to)
+    const found = await this.#findOutbox(sessionId, from, to)
+    if (found === undefined) return
+    const { session, ids } = found
     for (let done = 0; done < ids.length;) {
-      const { entries, read } = await this.#ask('outboxPage', session.id, ids.slice(done, done + 256))
+      const { entries, read } = await this.#ask('outboxPage', session, ids.slice(done, done + 256))
       yield* entries
       done += read
+    }
+  }
+
+  /** Nothing if all turns are committed. That a session is not in the cache does not say so: a failure empties it. */
+  async #findOutbox(
+    sessionId: string,
+    from: number,
+    to: number,
+  ): Promise<{ session: number; ids: readonly number[] } | undefined> {
+    for (;;) {
+      const session = this.#cache.get(sessionId)
+      if (session !== undefined && this.#host !== undefined) {
+        // Nothing may come between: these rows can be dropped by the next batch.
+        const ids = await this.#askOf(this.#host, 'outboxRows', session.id, findHeads(session, from, to), from, to)
+        return { session: session.id, ids }
+      }
+      const { state } = await this.transact(sessionId, (known) => answer(known, undefined))
+      if (isFinished(state)) return undefined
     }
   }
 
@@ -316,8 +341,7 @@ export class SqliteLedger implements Ledger {
   async #close(): Promise<void> {
     this.#hasMoreToTidy = false
     while (this.#queue.length > 0 || this.#running !== undefined) {
-      if (this.#running === undefined) this.#running = this.#work()
-      await this.#running
+      await (this.#running ?? this.#run(this.#work()))
     }
     await this.#opening?.catch(() => undefined)
     await this.#settle()
