@@ -52,6 +52,8 @@ export class SqliteLedger implements Ledger {
   #letGo: Promise<void> = Promise.resolve()
   #failure: string | undefined
   #damage: string | undefined
+  /** Why the file cannot be opened anew: it is damaged and lies aside. To go on would mean to begin with an empty one. */
+  #lost: TidemarkError | undefined
   #closing: Promise<void> | undefined
   #batches = 0
   #hasMoreToTidy = true
@@ -63,7 +65,9 @@ export class SqliteLedger implements Ledger {
     this.#behind = behind
   }
 
+  /** Whoever opens a ledger by name has seen what was wrong before. */
   async open(): Promise<void> {
+    this.#lost = undefined
     await this.#readyToAsk()
   }
 
@@ -127,9 +131,9 @@ export class SqliteLedger implements Ledger {
         if (applied !== undefined) await applied
       }
     } catch (error) {
-      const refusal = ledgerFailed(this.#path, error)
+      const refusal = error === this.#lost ? error : ledgerFailed(this.#path, error)
       for (const job of jobs) job.reject(refusal)
-      this.#fail(error)
+      if (error !== this.#lost) this.#fail(error)
       return
     }
     for (const [index, job] of jobs.entries()) {
@@ -165,9 +169,10 @@ export class SqliteLedger implements Ledger {
     const loaded = await host.call('load', sessionIds)
     for (const [index, sessionId] of sessionIds.entries()) {
       const found = loaded[index]
-      if (found !== undefined && 'damage' in found)
+      if (found !== undefined && 'damage' in found) {
+        this.#reportDamage(found.damage)
         damaged.set(sessionId, { error: new TidemarkError('CORRUPT', found.damage) })
-      else this.#cache.set(sessionId, new CachedSession(found?.record ?? unknownSession(sessionId)))
+      } else this.#cache.set(sessionId, new CachedSession(found?.record ?? unknownSession(sessionId)))
     }
     return damaged
   }
@@ -186,6 +191,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async #open(): Promise<StoreHost> {
+    if (this.#lost !== undefined) throw this.#lost
     await this.#letGo
     const host = this.#createHost((this.#options.clock ?? systemClock).now())
     try {
@@ -199,7 +205,12 @@ export class SqliteLedger implements Ledger {
       releaseFrames(error)
       this.#letGo = host.abandon()
       this.#failure = describeFailure(error)
-      throw openFailed(this.#path, error)
+      const refusal = openFailed(this.#path, error)
+      if (refusal.code === 'CORRUPT') {
+        this.#lost = refusal
+        this.#logger.error({ err: refusal, path: this.#path }, 'the ledger is damaged; nothing more is recorded in it')
+      }
+      throw refusal
     }
     if (this.#failure !== undefined) this.#logger.info({ path: this.#path }, 'the ledger is open again')
     this.#failure = undefined
@@ -269,7 +280,10 @@ export class SqliteLedger implements Ledger {
     try {
       return await host.call(name, ...args)
     } catch (error) {
-      if (error instanceof TidemarkError) throw error
+      if (error instanceof TidemarkError) {
+        this.#reportDamage(error.message)
+        throw error
+      }
       if (this.#host === host) this.#fail(error)
       throw ledgerFailed(this.#path, error)
     }
