@@ -17,7 +17,7 @@ const LATE: Record<string, (ledger: Ledger) => Promise<unknown>> = {
   'a count': (ledger) => ledger.stats(),
   'a list of sessions': (ledger) => readAll(ledger.sessions('all')),
   'the text of a session': (ledger) => readAll(ledger.outbox('s', 1, Infinity)),
-  'to be opened': (ledger) => ledger.open(),
+  'its file': (ledger) => ledger.open(),
 }
 
 test.each(

@@ -188,6 +188,27 @@ test('a damaged ledger is kept aside with its log, reported with its new name, a
   await next.close()
 })
 
+test('as long as a damaged ledger lies aside, each open of the one in its place says so', async () => {
+  const directory = temporaryDirectory()
+  const path = join(directory, 'ledger.db')
+  const open = async (): Promise<readonly unknown[]> => {
+    const logger = recordingLogger()
+    const ledger = sqliteLedger({ path, logger })
+    await ledger.open()
+    await ledger.close()
+    return logger.lines.filter(({ level }) => level === 'warn').map(({ fields, message }) => ({ ...fields, message }))
+  }
+  expect(await open()).toEqual([])
+  const kept = ['', '-holder'].map((ending) => `${path}.corrupt-2026-02-03T04-05-06-000Z${ending}`)
+  for (const name of [...kept, join(directory, 'ledger.db.backup'), join(directory, 'other.db.corrupt-x')])
+    writeFileSync(name, '')
+  const message = expect.stringMatching(/kept aside.*restore a backup, or remove/) as string
+  expect(await open()).toEqual([{ path, kept, message }])
+  expect(await open()).toEqual([{ path, kept, message }])
+  for (const name of kept) rmSync(name)
+  expect(await open()).toEqual([])
+})
+
 test('L8: a file that is found damaged when it is opened anew is not replaced by an empty one behind the callers’ backs', async () => {
   const path = join(temporaryDirectory(), 'ledger.db')
   const logger = recordingLogger()

@@ -9,6 +9,7 @@ import { Batch, type RowNumbers } from './batch.js'
 import { CachedSession } from './cached-session.js'
 import { countChanges } from './changes.js'
 import { describeFailure, ledgerFailed, openFailed, releaseFrames } from './failure.js'
+import { findKept } from './files.js'
 import type { StoreCalls, StoreHost } from './host.js'
 import type { SqliteLedgerOptions } from './options.js'
 import type { PageCursor } from './session-reader.js'
@@ -26,6 +27,10 @@ interface Job {
 const TIDY_EVERY_BATCHES = 16
 /** So often the file is looked at for space to give back. */
 const LOOK_EVERY_BATCHES = 256
+
+const KEPT_ASIDE =
+  'a damaged ledger was kept aside, and this one knows nothing of its turns: restore a backup, ' +
+  'or remove the files that were kept'
 
 /**
  * The life of a change. `transact` queues it; one batch at a time takes the whole queue, reads the sessions that are
@@ -212,6 +217,7 @@ export class SqliteLedger implements Ledger {
       }
       throw refusal
     }
+    await this.#reportKept()
     if (this.#failure !== undefined) this.#logger.info({ path: this.#path }, 'the ledger is open again')
     this.#failure = undefined
     this.#host = host
@@ -232,6 +238,17 @@ export class SqliteLedger implements Ledger {
     this.#host = undefined
     if (host !== undefined) this.#letGo = host.abandon()
     this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
+  }
+
+  /** Whoever restarts a process whose ledger was damaged gets an empty one: that must not go unnoticed. */
+  async #reportKept(): Promise<void> {
+    const path = this.#path
+    try {
+      const kept = await findKept(path)
+      if (kept.length > 0) this.#logger.warn({ path, kept }, KEPT_ASIDE)
+    } catch (error) {
+      this.#logger.warn({ err: error, path }, 'whether damaged ledgers lie beside this one could not be found out')
+    }
   }
 
   async #tidy(): Promise<void> {
