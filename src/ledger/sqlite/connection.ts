@@ -57,7 +57,7 @@ export async function openConnection(options: ConnectionOptions, isRetry = false
     return db
   } catch (error) {
     releaseFrames(error)
-    const holder = await readHolder(path)
+    const holder = await readHolder(path).catch(() => undefined)
     if (isLocked(error)) {
       db?.close()
       // It may be a handle of our own that failed before and has not been collected yet.
@@ -65,8 +65,12 @@ export async function openConnection(options: ConnectionOptions, isRetry = false
       throw lockedBy(path, holder)
     }
     // Without a holder's note it never was a ledger: somebody gave a wrong path, and their file stays where it is.
-    const keptAs = isDamage(error) && holder !== undefined ? await keepLog(path, at) : undefined
-    if (db !== undefined) await abandonConnection(db)
+    let keptAs: string | undefined
+    try {
+      if (isDamage(error) && holder !== undefined) keptAs = await keepLog(path, at)
+    } finally {
+      if (db !== undefined) await abandonConnection(db)
+    }
     throw isDamage(error) ? await reportDamage(path, keptAs, error, open) : error
   }
 }
