@@ -627,6 +627,20 @@ describe('providers that misbehave', () => {
     expect(await lifecycle.inspect('s')).toMatchObject({ segments: [] })
   })
 
+  test.each([
+    ['a word of one’s own', 'because'],
+    ['a number', 5],
+    ['an object', {}],
+  ])('a reason that is %s is a TypeError before anything is recorded', async (_name, reason) => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const options = { reason: reason as 'manual' }
+    await expect(lifecycle.commit('s', options)).rejects.toBeInstanceOf(TypeError)
+    await expect(lifecycle.flush('s', options)).rejects.toBeInstanceOf(TypeError)
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', attempt: 1 })
+  })
+
   const words: readonly [string, () => unknown, unknown][] = [
     ['half a character', () => 'a\ud800b', 'a\ufffdb'],
     ['NUL', () => 'a\0b', 'a\ufffdb'],
