@@ -25,6 +25,7 @@ const NUM_RUNS = process.env['TIDEMARK_TEST_ALL'] === '1' ? 1_500 : 60
 
 type Op =
   | { readonly kind: 'mark'; readonly session: string; readonly owner: string; readonly hasText: boolean }
+  | { readonly kind: 'many'; readonly session: string; readonly count: number }
   | { readonly kind: 'any'; readonly session: string; readonly seed: number }
   | { readonly kind: 'outbox'; readonly session: string }
   | { readonly kind: 'sessions'; readonly which: 'unfinished' | 'all' }
@@ -48,6 +49,15 @@ const op: fc.Arbitrary<Op> = fc.oneof(
       session,
       owner: fc.constantFrom('one', 'one', 'one', 'one', 'other'),
       hasText: fc.integer({ min: 0, max: 9 }).map((number) => number > 0),
+    }),
+  },
+  {
+    weight: 1,
+    // So many that they are written several at once; and so many that they are removed little by little.
+    arbitrary: fc.record({
+      kind: fc.constant('many' as const),
+      session,
+      count: fc.constantFrom(20, 40, 40, 40, 1_050),
     }),
   },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('any' as const), session, seed: fc.nat(1_000_000) }) },
@@ -217,6 +227,11 @@ class World {
     return listed
   }
 
+  async #markMany(session: string, count: number): Promise<void> {
+    const mark = { kind: 'mark', session, owner: 'one', hasText: true } as const
+    await Promise.all(Array.from({ length: count }, () => this.#perform(mark)))
+  }
+
   #perform(op: Op): Promise<void> {
     const at = (this.#at += 1)
     switch (op.kind) {
@@ -226,6 +241,8 @@ class World {
           recordTurn(state, { owner: op.owner, at, turnId: undefined, messages }),
         )
       }
+      case 'many':
+        return this.#markMany(op.session, op.count)
       case 'any':
         return this.#transact(op.session, drawDecision(seededRandom(op.seed), at))
       case 'outbox':
