@@ -39,13 +39,16 @@ export async function acquireProcessLock(path: string, what: string): Promise<Pr
 }
 
 async function releaseDatabase(database: SqlDatabase, holderPath: string): Promise<void> {
-  // While the lock is still held: a successor writes this file anew.
-  await rm(holderPath, { force: true })
-  // The SQLite for Node 20 keeps its lock after close() until garbage collection; these three free it now.
-  database.exec('PRAGMA journal_mode=DELETE')
-  database.exec('PRAGMA locking_mode=NORMAL')
-  database.prepare('SELECT count(*) FROM sqlite_master').get()
-  database.close()
+  // While the lock is still held: a successor writes this file anew. A name that stays behind misleads nobody for long.
+  await rm(holderPath, { force: true }).catch(() => undefined)
+  try {
+    // The SQLite for Node 20 keeps its lock after close() until garbage collection; these three free it now.
+    database.exec('PRAGMA journal_mode=DELETE')
+    database.exec('PRAGMA locking_mode=NORMAL')
+    database.prepare('SELECT count(*) FROM sqlite_master').get()
+  } finally {
+    database.close()
+  }
 }
 
 async function readHolder(path: string): Promise<string> {

@@ -1,4 +1,5 @@
 import { TidemarkError } from '../base/errors.js'
+import { isStorable } from '../base/text.js'
 import type { SettleAnswer } from './agent.js'
 
 export type ReadAnswer =
@@ -11,7 +12,9 @@ export function readCommitAnswer(value: unknown): ReadAnswer {
   if (value === undefined) return { kind: 'committed' }
   const { status, receipt } = fieldsOf(value)
   if (status === 'committed' || status === 'nothing') return { kind: 'committed' }
-  if (status === 'accepted' && typeof receipt === 'string' && receipt !== '') return { kind: 'accepted', receipt }
+  // A receipt that the ledger would not give back as it is could never be settled.
+  if (status === 'accepted' && typeof receipt === 'string' && receipt !== '' && isStorable(receipt))
+    return { kind: 'accepted', receipt }
   return {
     kind: 'invalid',
     error: new TidemarkError(
@@ -39,7 +42,7 @@ function describeAnswer(value: unknown): string {
   if (typeof value !== 'object') return `a ${typeof value}`
   const { status, receipt } = fieldsOf(value)
   if (status === 'accepted')
-    return `"accepted" with ${receipt === undefined ? 'no receipt' : 'a receipt that is not a non-empty string'}`
+    return `"accepted" with ${receipt === undefined ? 'no receipt' : 'a receipt that is not a non-empty, well-formed string without NUL'}`
   return 'an object with another status'
 }
 

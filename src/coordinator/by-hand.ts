@@ -19,6 +19,10 @@ export interface CommitOptions {
   readonly reason?: CommitReason
 }
 
+const REASONS: readonly CommitReason[] = Object.freeze([
+  ...(['switch', 'evict', 'idle', 'limit', 'rotate', 'shutdown', 'recovery', 'manual'] as const),
+])
+
 interface Parts {
   readonly committer: Committer
   readonly flights: Flights
@@ -76,6 +80,7 @@ export class ByHand {
     tried: Set<number>,
   ): Promise<StepOutcome> {
     const { reason = 'manual', signal } = options
+    checkReason(reason)
     const gone = new Set<string | undefined>()
     return this.#parts.committer.commitNext(sessionId, {
       scope: 'all',
@@ -91,4 +96,10 @@ export class ByHand {
 
 function isAborted(signals: readonly (AbortSignal | undefined)[]): boolean {
   return signals.some((signal) => signal?.aborted === true)
+}
+
+/** It is recorded with the segment: a ledger must know it again. */
+function checkReason(reason: CommitReason): void {
+  if (REASONS.includes(reason)) return
+  throw new TypeError(`reason must be one of ${REASONS.join(', ')}, but is ${JSON.stringify(reason)}.`)
 }

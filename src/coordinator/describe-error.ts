@@ -1,4 +1,5 @@
 import { TidemarkError } from '../base/errors.js'
+import { makeStorable } from '../base/text.js'
 
 const LONGEST = 200
 
@@ -25,5 +26,5 @@ function word(value: unknown): string | undefined {
 }
 
 function clip(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`
+  return makeStorable(text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`)
 }

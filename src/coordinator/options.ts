@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../base/clock.js'
 import { type Logger, silentLogger } from '../base/logger.js'
 import type { BoundaryPolicy, RetryPolicy } from '../core/index.js'
+import { makeStorable } from '../base/text.js'
 import type { Ledger } from '../ledger/ledger.js'
 import { memoryLedger } from '../ledger/memory.js'
 import type { CompletedTurn, MemoryAgent } from './agent.js'
@@ -141,11 +142,12 @@ export function resolveOptions(options: LifecycleOptions): Settings {
   })
 }
 
-/** The host's own words, unless it stumbles over what a provider threw. */
+/** The host's own words, unless it stumbles over what a provider threw or finds none that can be stored. */
 function describedBy(describe: (error: unknown) => string): (error: unknown) => string {
   return (error) => {
     try {
-      return describe(error)
+      const words: unknown = describe(error)
+      return typeof words === 'string' ? makeStorable(words) : describeError(error)
     } catch {
       return describeError(error)
     }

@@ -43,9 +43,7 @@ class MemoryLedger implements Ledger {
   }
 
   #transact<R>(sessionId: string, decide: Decide<R>): Decision<R> {
-    if (this.#isClosed) {
-      throw new TidemarkError('CLOSED', 'The memory ledger is closed; nothing more can be recorded in it.')
-    }
+    this.#refuseIfClosed()
     const before = this.#states.get(sessionId) ?? emptySession
     const decision = decide(before)
     if (decision.forget === true) this.#forget(sessionId)
@@ -78,7 +76,16 @@ class MemoryLedger implements Ledger {
     this.#outboxes.delete(sessionId)
   }
 
+  #refuseIfClosed(): void {
+    if (!this.#isClosed) return
+    throw new TidemarkError(
+      'CLOSED',
+      'The memory ledger is closed; nothing more can be recorded in it or read from it.',
+    )
+  }
+
   async *sessions(which: 'unfinished' | 'all'): AsyncGenerator<SessionEntry> {
+    this.#refuseIfClosed()
     const entries = [...this.#states].filter(([, state]) => which === 'all' || !isFinished(state))
     entries.sort(([, one], [, other]) => compare(waitingSince(one), waitingSince(other)))
     for (const [sessionId, state] of entries) yield { sessionId, state }
@@ -86,13 +93,15 @@ class MemoryLedger implements Ledger {
   }
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
+    this.#refuseIfClosed()
     for (const entry of this.#outboxes.get(sessionId) ?? []) {
       if (entry.messages !== undefined && from <= entry.generation && entry.generation <= to) yield entry
     }
     await Promise.resolve()
   }
 
-  stats(): Promise<LedgerStats> {
+  async stats(): Promise<LedgerStats> {
+    this.#refuseIfClosed()
     return Promise.resolve(tallySessions(this.#states.values()))
   }
 

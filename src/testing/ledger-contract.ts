@@ -137,6 +137,9 @@ function describeTransactions(contract: LedgerContract): void {
     await ledger.close()
     await ledger.close()
     await assert.rejects(mark(ledger, 's'), { code: 'CLOSED' })
+    await assert.rejects(ledger.stats(), { code: 'CLOSED' })
+    await assert.rejects(collect(ledger.sessions('all')), { code: 'CLOSED' })
+    await assert.rejects(textsOf(ledger, 's', 1, 1), { code: 'CLOSED' })
     assert.equal(ledger.health().status, 'unhealthy')
   })
 }

@@ -498,6 +498,8 @@ describe('providers that misbehave', () => {
     ['an unknown status', { status: 'done' }],
     ['accepted without receipt', { status: 'accepted' }],
     ['accepted with an empty receipt', { status: 'accepted', receipt: '' }],
+    ['accepted with a receipt that holds NUL', { status: 'accepted', receipt: 'a\0b' }],
+    ['accepted with a receipt that holds half a character', { status: 'accepted', receipt: 'a\ud800b' }],
   ]
   test.each(nonsense)('C11, C14: answering %s is a failed attempt with a code', async (_name, value) => {
     const { lifecycle } = await openLifecycle()
@@ -623,6 +625,46 @@ describe('providers that misbehave', () => {
     expect(agent.seen).toHaveLength(2)
     expect(await lifecycle.hasUncommittedWork('s')).toBe(false)
     expect(await lifecycle.inspect('s')).toMatchObject({ segments: [] })
+  })
+
+  test.each([
+    ['a word of one’s own', 'because'],
+    ['a number', 5],
+    ['an object', {}],
+  ])('a reason that is %s is a TypeError before anything is recorded', async (_name, reason) => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s', { agent })
+    const options = { reason: reason as 'manual' }
+    await expect(lifecycle.commit('s', options)).rejects.toBeInstanceOf(TypeError)
+    await expect(lifecycle.flush('s', options)).rejects.toBeInstanceOf(TypeError)
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', attempt: 1 })
+  })
+
+  const words: readonly [string, () => unknown, unknown][] = [
+    ['half a character', () => 'a\ud800b', 'a\ufffdb'],
+    ['NUL', () => 'a\0b', 'a\ufffdb'],
+    ['no text at all', () => ({ toString: () => 'text' }), 'Error'],
+  ]
+  test.each(words)('C14: words for an error with %s are stored as what can be stored', async (_name, say, stored) => {
+    const { lifecycle } = await openLifecycle({ describeError: say as () => string })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.reject(new Error('x')))
+    await lifecycle.markTurnCompleted('s', { agent })
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'failed' })
+    expect(await lifecycle.inspect('s')).toMatchObject({ segments: [{ state: 'dirty', error: stored }] })
+  })
+
+  test('C14: a long error that is cut in the middle of a character is stored as what can be stored', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    // The code comes before it.
+    const message = `${'x'.repeat(198 - 'PROVIDER_FAILED: '.length)}🐙${'x'.repeat(99)}`
+    agent.script.push(steps.reject(new TidemarkError('PROVIDER_FAILED', message)))
+    await lifecycle.markTurnCompleted('s', { agent })
+    await lifecycle.commit('s')
+    const [segment] = (await lifecycle.inspect('s'))?.segments ?? []
+    expect(segment?.error).toMatch(/^PROVIDER_FAILED: x+\ufffd…$/)
   })
 
   test('C14: a describeError that throws leaves no claim stuck', async () => {

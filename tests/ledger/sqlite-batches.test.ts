@@ -6,23 +6,32 @@ import { noChanges } from '../../src/ledger/sqlite/changes.js'
 import { LocalHost, type StoreCalls } from '../../src/ledger/sqlite/host.js'
 import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
 import { pushOutbox } from '../../src/ledger/sqlite/outbox-row.js'
+import { WorkerHost } from '../../src/ledger/sqlite/worker-host.js'
 import { claimRequest, seededRandom } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import { temporaryDirectory } from '../support/ledgers.js'
 import { type Fault, WatchedHost } from '../support/watched-host.js'
 
-async function openWatched(
-  fault: Fault = () => undefined,
-): Promise<{ ledger: SqliteLedger; calls: (keyof StoreCalls)[] }> {
+function watch(
+  fault: Fault,
+  Host: typeof LocalHost | typeof WorkerHost,
+): { ledger: SqliteLedger; calls: (keyof StoreCalls)[] } {
   const path = join(temporaryDirectory(), 'ledger.db')
   const calls: (keyof StoreCalls)[] = []
   const ledger = new SqliteLedger(
     { path, logger: recordingLogger() },
-    (at) => new WatchedHost(new LocalHost({ path, allowNetworkFileSystem: false, at }), calls, fault),
+    (at) => new WatchedHost(new Host({ path, allowNetworkFileSystem: false, at }), calls, fault),
   )
   onTestFinished(() => ledger.close())
-  await ledger.open()
   return { ledger, calls }
+}
+
+async function openWatched(
+  fault: Fault = () => undefined,
+): Promise<{ ledger: SqliteLedger; calls: (keyof StoreCalls)[] }> {
+  const watched = watch(fault, LocalHost)
+  await watched.ledger.open()
+  return watched
 }
 
 const turn = (index: number, turnId?: string): Parameters<typeof recordTurn>[1] => ({
@@ -165,6 +174,37 @@ test('C14: commits that fail at random over thousands of batches leave no gap, n
     parked: 0,
   })
   process.stdout.write(`injected failures: ${countApplies(calls)} batches, ${refused} calls refused and repeated\n`)
+})
+
+test.each([
+  ['a count', 'stats'],
+  ['the tidying after a batch', 'tidy'],
+] as const)('L9: %s that fails does not make the text of a session look like none', async (_name, failing) => {
+  let isFailing = false
+  const { ledger } = await openWatched((call) => (isFailing && call === failing ? 'before' : undefined))
+  await ledger.transact('s', (state) => recordTurn(state, turn(1)))
+  // Every so many batches one is followed by tidying, right after its callers were answered.
+  for (let batch = 0; batch < 20; batch += 1) {
+    isFailing = true
+    const count = ledger.stats().catch(() => undefined)
+    const texts: unknown[] = []
+    for await (const { messages } of ledger.outbox('s', 1, 1)) texts.push(messages)
+    await count
+    isFailing = false
+    expect(texts).toEqual(['["text 1"]'])
+    await ledger.transact('s', (state) => answer(state, undefined))
+  }
+})
+
+test.each([
+  ['on this thread', LocalHost],
+  ['on a thread of its own', WorkerHost],
+])('a file %s that failed when it was just opened is let go of: the next call opens it anew', async (_name, Host) => {
+  let isFailing = true
+  const { ledger } = watch((call) => (isFailing && call === 'numbers' ? 'before' : undefined), Host)
+  await expect(ledger.open()).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  isFailing = false
+  expect((await ledger.transact('s', (state) => recordTurn(state, turn(1)))).result).toBe(1)
 })
 
 test('a file whose batch failed answers nothing more: its half-written rows must not be read', async () => {

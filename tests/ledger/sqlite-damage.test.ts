@@ -4,14 +4,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { SqlDatabase } from '../../src/base/sqlite.js'
-import { answer, claimSegment, recordTurn } from '../../src/core/index.js'
+import { answer, claimSegment, recordTurn, retractTurns } from '../../src/core/index.js'
 import type { Ledger } from '../../src/ledger/ledger.js'
+import { openConnection } from '../../src/ledger/sqlite/connection.js'
+import { LocalHost, type StoreHost } from '../../src/ledger/sqlite/host.js'
 import { sqliteLedger } from '../../src/ledger/sqlite/index.js'
+import { SqliteLedger } from '../../src/ledger/sqlite/ledger.js'
+import { abandonConnection } from '../../src/ledger/sqlite/release.js'
+import { Store } from '../../src/ledger/sqlite/store.js'
 import { findWalDamage } from '../../src/ledger/sqlite/wal.js'
 import { claimRequest, plainState } from '../../src/testing/ledger-model.js'
 import { recordingLogger } from '../../src/testing/index.js'
 import { AbandonedLedgers } from '../support/abandoned-ledgers.js'
+import { turnsOfTheLoop } from '../support/gate.js'
 import { insideFile, temporaryDirectory } from '../support/ledgers.js'
+import { WatchedHost } from '../support/watched-host.js'
 
 /** TIDEMARK_TEST_ALL=1 looks at every single byte; otherwise at every so many, always the same ones. */
 const isThorough = process.env['TIDEMARK_TEST_ALL'] === '1'
@@ -181,6 +188,55 @@ test('a damaged ledger is kept aside with its log, reported with its new name, a
   await next.close()
 })
 
+test('as long as a damaged ledger lies aside, each open of the one in its place says so', async () => {
+  const directory = temporaryDirectory()
+  const path = join(directory, 'ledger.db')
+  const open = async (): Promise<readonly unknown[]> => {
+    const logger = recordingLogger()
+    const ledger = sqliteLedger({ path, logger })
+    await ledger.open()
+    await ledger.close()
+    return logger.lines.filter(({ level }) => level === 'warn').map(({ fields, message }) => ({ ...fields, message }))
+  }
+  expect(await open()).toEqual([])
+  const kept = ['', '-holder'].map((ending) => `${path}.corrupt-2026-02-03T04-05-06-000Z${ending}`)
+  for (const name of [...kept, join(directory, 'ledger.db.backup'), join(directory, 'other.db.corrupt-x')])
+    writeFileSync(name, '')
+  const message = expect.stringMatching(/kept aside.*restore a backup, or remove/) as string
+  expect(await open()).toEqual([{ path, kept, message }])
+  expect(await open()).toEqual([{ path, kept, message }])
+  for (const name of kept) rmSync(name)
+  expect(await open()).toEqual([])
+})
+
+test('L8: a file that is found damaged when it is opened anew is not replaced by an empty one behind the callers’ backs', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const logger = recordingLogger()
+  let isFailing = false
+  const ledger = new SqliteLedger({ path, logger }, (at) => {
+    const host = new LocalHost({ path, allowNetworkFileSystem: false, at })
+    return new WatchedHost(host, [], (call) => (isFailing && call === 'apply' ? 'before' : undefined))
+  })
+  await ledger.open()
+  await fill(ledger)
+  isFailing = true
+  await expect(fill(ledger)).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  isFailing = false
+  await turnsOfTheLoop()
+  await insideFile(path, (db) => db.exec('PRAGMA user_version = 0'))
+  for (let tries = 0; tries < 3; tries += 1) {
+    await expect(fill(ledger)).rejects.toMatchObject({ code: 'CORRUPT' })
+    await expect(ledger.stats()).rejects.toMatchObject({ code: 'CORRUPT' })
+    expect(ledger.health()).toMatchObject({ status: 'unhealthy' })
+  }
+  expect(logger.text()).toContain('nothing more is recorded in it')
+  expect(existsSync(path)).toBe(false)
+  // Whoever opens it by name knows.
+  await ledger.open()
+  expect(ledger.health()).toEqual({ status: 'ok' })
+  await ledger.close()
+})
+
 test('one damaged session does not keep the others from being listed; it is reported', async () => {
   const path = join(temporaryDirectory(), 'ledger.db')
   const ledger = sqliteLedger({ path })
@@ -207,6 +263,91 @@ test('one damaged session does not keep the others from being listed; it is repo
   expect(logger.text()).toContain('damaged record')
   await expect(damaged.transact('beta', (state) => answer(state, 1))).rejects.toMatchObject({ code: 'CORRUPT' })
   await damaged.close()
+})
+
+test('a damaged session is reported by whoever finds it, and is the trouble of its own callers alone', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const ledger = sqliteLedger({ path })
+  await ledger.open()
+  await fill(ledger)
+  await ledger.transact('beta', (state) => retractTurns(state, 4))
+  await fill(ledger)
+  await ledger.close()
+  // Not even what it was written as.
+  await insideFile(path, (db) => db.exec("UPDATE sessions SET tail_gaps = '[[4,4}' WHERE tail_gaps IS NOT NULL"))
+  const logger = recordingLogger()
+  const damaged = sqliteLedger({ path, logger })
+  await damaged.open()
+  const read = (sessionId: string): Promise<unknown> => damaged.transact(sessionId, (state) => answer(state, 1))
+  const outcomes = await Promise.allSettled(SESSIONS.map(read))
+  expect(outcomes).toMatchObject([
+    { status: 'fulfilled' },
+    { status: 'rejected', reason: { code: 'CORRUPT' } },
+    { status: 'fulfilled' },
+  ])
+  expect(damaged.health()).toMatchObject({ status: 'unhealthy' })
+  expect(logger.text()).toContain('damaged record')
+  await damaged.close()
+})
+
+test('text that is damaged is reported when it is read', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  const ledger = sqliteLedger({ path })
+  await ledger.open()
+  await fill(ledger)
+  await ledger.close()
+  await insideFile(path, (db) => db.exec("UPDATE outbox SET messages = '[]' WHERE id = 1"))
+  const logger = recordingLogger()
+  const damaged = sqliteLedger({ path, logger })
+  await damaged.open()
+  const texts: unknown[] = []
+  const read = async (): Promise<void> => {
+    for await (const entry of damaged.outbox('alpha', 1, 99)) texts.push(entry)
+  }
+  await expect(read()).rejects.toMatchObject({ code: 'CORRUPT' })
+  expect(damaged.health()).toMatchObject({ status: 'unhealthy' })
+  expect(logger.text()).toContain('damaged record')
+  await damaged.close()
+})
+
+test('damage that is found only when text is wiped costs one batch; then it is the trouble of that session alone', async () => {
+  const path = join(temporaryDirectory(), 'ledger.db')
+  let db: SqlDatabase | undefined
+  let store: Store | undefined
+  const ledger = new SqliteLedger({ path, logger: recordingLogger() }, (at): StoreHost => {
+    const end = async (): Promise<void> => {
+      const open = db
+      db = store = undefined
+      if (open !== undefined) await abandonConnection(open)
+    }
+    return {
+      open: async () => {
+        db = await openConnection({ path, allowNetworkFileSystem: false, at })
+        store = new Store(db)
+      },
+      call: (name, ...args) => (store?.[name] as (...values: unknown[]) => never).apply(store, args),
+      abandon: end,
+      close: end,
+    }
+  })
+  onTestFinished(() => ledger.close())
+  await ledger.open()
+  await fill(ledger)
+  // Under the eyes of the cache, as a disk does it.
+  db?.exec("UPDATE outbox SET completed_at = 7 WHERE id = (SELECT tail_head FROM sessions WHERE session_id = 'gamma')")
+  const retract = (): Promise<unknown> => ledger.transact('gamma', (state) => retractTurns(state, 5))
+  const mark = (): Promise<unknown> =>
+    ledger.transact('alpha', (state) =>
+      recordTurn(state, { owner: 'agent-0', at: 1, turnId: 'the next', messages: '["text"]' }),
+    )
+  await Promise.all([retract, mark].map((call) => expect(call()).rejects.toMatchObject({ code: 'LEDGER_FAILED' })))
+  for (let tries = 0; tries < 3; tries += 1) {
+    const outcomes = await Promise.allSettled([retract(), mark()])
+    expect(outcomes).toMatchObject([
+      { status: 'rejected', reason: { code: 'CORRUPT' } },
+      { status: 'fulfilled', value: { result: 4 } },
+    ])
+  }
 })
 
 /** The log of a process that was killed: what it had committed is in there and nowhere else. */

@@ -36,6 +36,18 @@ test.skipIf(withoutCompiler)('L10: the same on a thread of its own', async () =>
   expect((JSON.parse(child.stdout) as { failures: number }).failures).toBeGreaterThan(2)
 })
 
+test.skipIf(withoutCompiler)('whichever read fails while the file is opened, it is not taken for damaged', async () => {
+  const directory = temporaryDirectory()
+  const shim = buildFsyncShim(directory, 'ledger.db')
+  const child = await runChild('read-failure.ts', [directory, shim.controlPath], shim.env)
+  expect(child.stderr).toBe('')
+  const { runs, refused } = JSON.parse(child.stdout) as { runs: number; refused: number }
+  process.stdout.write(
+    `reads: ${runs} openings with one failing read each, ${refused} refused, the file always there\n`,
+  )
+  expect(refused).toBeGreaterThan(20)
+})
+
 const withoutMount = missingTool({ root: true, commands: ['mount', 'umount'] })
 
 /** A file system in memory that is soon full. */

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -88,6 +88,14 @@ test('R3: a holder whose note is unreadable is still the holder', async () => {
   await openLedger(path)
   writeFileSync(`${path}-holder`, 'not json')
   await expect(sqliteLedger({ path }).open()).rejects.toMatchObject({ code: 'LOCKED', details: { path } })
+})
+
+test('a holder’s note that cannot be read or written is an error, and nothing stays locked by it', async () => {
+  const path = freshPath()
+  mkdirSync(`${path}-holder`, { recursive: true })
+  await expect(sqliteLedger({ path }).open()).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+  rmdirSync(`${path}-holder`)
+  expect(await mark(await openLedger(path))).toBe(1)
 })
 
 test('a file from a newer version is refused with both versions, and left as it is', async () => {

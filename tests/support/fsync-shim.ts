@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
 
@@ -9,13 +9,13 @@ export interface FsyncShim {
   readonly controlPath: string
 }
 
-/** Compiles the shim into `directory`; syncs of files whose path contains `match` can then be made to fail. */
+/** Compiles the shim into `directory`; syncs and reads of files whose path contains `match` can then be made to fail. */
 export function buildFsyncShim(directory: string, match: string): FsyncShim {
   const library = join(directory, 'fsync-shim.so')
   const source = fileURLToPath(new URL('fsync-shim.c', import.meta.url))
   execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'])
   const controlPath = join(directory, 'fsync-control')
-  writeFileSync(controlPath, Buffer.alloc(12))
+  writeFileSync(controlPath, Buffer.alloc(16))
   return {
     controlPath,
     env: { LD_PRELOAD: library, FSYNC_SHIM_CONTROL: controlPath, FSYNC_SHIM_MATCH: match },
@@ -30,4 +30,22 @@ export function setFsyncFailure(controlPath: string, failAt: number, delayUs = 0
   const file = openSync(controlPath, 'r+')
   writeSync(file, numbers, 0, 8, 0)
   closeSync(file)
+}
+
+/** Tells the shim to let the n-th read from now on fail (0: none). */
+export function setReadFailure(controlPath: string, failAt: number): void {
+  const number = Buffer.alloc(4)
+  number.writeInt32LE(failAt)
+  const file = openSync(controlPath, 'r+')
+  writeSync(file, number, 0, 4, 12)
+  closeSync(file)
+}
+
+/** How many reads are left until one fails; 0 if it has. */
+export function readsLeft(controlPath: string): number {
+  const number = Buffer.alloc(4)
+  const file = openSync(controlPath, 'r')
+  readSync(file, number, 0, 4, 12)
+  closeSync(file)
+  return number.readInt32LE()
 }

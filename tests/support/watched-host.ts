@@ -1,18 +1,18 @@
 import type { Changes } from '../../src/ledger/sqlite/changes.js'
-import type { LocalHost, StoreCalls, StoreHost } from '../../src/ledger/sqlite/host.js'
+import type { StoreCalls, StoreHost } from '../../src/ledger/sqlite/host.js'
 
 /** What goes wrong with a call: the disk fails before it was done, or after, when nobody knows. */
 export type Fault = (call: keyof StoreCalls) => 'before' | 'after' | undefined
 
 /** A host that notes what is asked of the file and what really reached it, and fails when it is told to. */
 export class WatchedHost implements StoreHost {
-  readonly #inner: LocalHost
+  readonly #inner: StoreHost
   readonly #calls: (keyof StoreCalls)[]
   readonly #fault: Fault
   readonly #onDurable: (changes: Changes) => void
 
   constructor(
-    inner: LocalHost,
+    inner: StoreHost,
     calls: (keyof StoreCalls)[],
     fault: Fault,
     onDurable: (changes: Changes) => void = () => undefined,
@@ -27,14 +27,20 @@ export class WatchedHost implements StoreHost {
     return this.#inner.open()
   }
 
-  call<Name extends keyof StoreCalls>(name: Name, ...args: Parameters<StoreCalls[Name]>): ReturnType<StoreCalls[Name]> {
+  call<Name extends keyof StoreCalls>(
+    name: Name,
+    ...args: Parameters<StoreCalls[Name]>
+  ): ReturnType<StoreCalls[Name]> | Promise<ReturnType<StoreCalls[Name]>> {
     this.#calls.push(name)
     const fault = this.#fault(name)
     if (fault === 'before') throw new Error('disk I/O error')
+    const conclude = (result: ReturnType<StoreCalls[Name]>): ReturnType<StoreCalls[Name]> => {
+      if (name === 'apply') this.#onDurable(args[0] as Changes)
+      if (fault === 'after') throw new Error('disk I/O error')
+      return result
+    }
     const result = this.#inner.call(name, ...args)
-    if (name === 'apply') this.#onDurable(args[0] as Changes)
-    if (fault === 'after') throw new Error('disk I/O error')
-    return result
+    return result instanceof Promise ? result.then(conclude) : conclude(result)
   }
 
   abandon(): Promise<void> {

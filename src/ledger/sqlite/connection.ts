@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { TidemarkError } from '../../base/errors.js'
 import { loadSqlite, type SqlDatabase } from '../../base/sqlite.js'
 import { catchUp } from './catch-up.js'
-import { describeFailure, isDamage, releaseFrames, SQLITE_BUSY, sqliteCode } from './failure.js'
+import { attempt, describeFailure, isDamage, releaseFrames, SQLITE_BUSY, sqliteCode } from './failure.js'
 import { keepLog, keepRest, lockedBy, preparePrivateFile, readHolder, writeHolder } from './files.js'
 import { inspectLedger } from './inspect.js'
 import { setPragma } from './pragma.js'
@@ -46,15 +46,18 @@ export async function openConnection(options: ConnectionOptions, isRetry = false
     db = open(path)
     // Counts only before the first page is written: space is given back little by little.
     if (isNew) db.exec('PRAGMA auto_vacuum = INCREMENTAL')
-    takeLock(db)
-    const version = await inspectLedger(db, path, () => open(':memory:'))
-    for (const [name, value, expected] of PRAGMAS) setPragma(db, name, value, expected)
-    migrate(db, version)
-    await writeHolder(path, signIn(db, at), at)
+    try {
+      await prepare(db, options, open)
+    } catch (error) {
+      // A read that failed can look like damage: only what is found twice is believed. The log stays, the handle is open.
+      if (!isDamage(error)) throw error
+      attempt(() => db?.exec('ROLLBACK'))
+      await prepare(db, options, open)
+    }
     return db
   } catch (error) {
     releaseFrames(error)
-    const holder = await readHolder(path)
+    const holder = await readHolder(path).catch(() => undefined)
     if (isLocked(error)) {
       db?.close()
       // It may be a handle of our own that failed before and has not been collected yet.
@@ -62,10 +65,22 @@ export async function openConnection(options: ConnectionOptions, isRetry = false
       throw lockedBy(path, holder)
     }
     // Without a holder's note it never was a ledger: somebody gave a wrong path, and their file stays where it is.
-    const keptAs = isDamage(error) && holder !== undefined ? await keepLog(path, at) : undefined
-    if (db !== undefined) await abandonConnection(db)
+    let keptAs: string | undefined
+    try {
+      if (isDamage(error) && holder !== undefined) keptAs = await keepLog(path, at)
+    } finally {
+      if (db !== undefined) await abandonConnection(db)
+    }
     throw isDamage(error) ? await reportDamage(path, keptAs, error, open) : error
   }
+}
+
+async function prepare(db: SqlDatabase, { path, at }: ConnectionOptions, open: OpenFile): Promise<void> {
+  takeLock(db)
+  const version = await inspectLedger(db, path, () => open(':memory:'))
+  for (const [name, value, expected] of PRAGMAS) setPragma(db, name, value, expected)
+  migrate(db, version)
+  await writeHolder(path, signIn(db, at), at)
 }
 
 /** The first access takes the lock; with a time-out of 0 a second process is refused at once. */

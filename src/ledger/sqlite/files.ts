@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { copyFile, mkdir, open, readFile, rename, stat, statfs, unlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, open, readdir, readFile, rename, stat, statfs, unlink, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { TidemarkError } from '../../base/errors.js'
 
 /** File systems whose locks or syncs cannot be relied upon, by the magic number of `statfs`. */
@@ -94,12 +94,14 @@ export function lockedBy(path: string, holder: Holder | undefined): TidemarkErro
   )
 }
 
+const KEPT = '.corrupt-'
+
 /**
  * A damaged ledger is kept in two steps. Its log is copied while the handle is open, because closing a handle removes
  * the log; the rest is moved when nobody is at it any more.
  */
 export async function keepLog(path: string, at: number): Promise<string> {
-  const keptAs = `${path}.corrupt-${new Date(at).toISOString().replaceAll(/[:.]/g, '-')}`
+  const keptAs = `${path}${KEPT}${new Date(at).toISOString().replaceAll(/[:.]/g, '-')}`
   await unlessMissing(copyFile(`${path}-wal`, `${keptAs}-wal`))
   return keptAs
 }
@@ -108,6 +110,16 @@ export async function keepRest(path: string, keptAs: string): Promise<void> {
   await unlessMissing(rename(`${path}-holder`, `${keptAs}-holder`))
   await unlessMissing(rename(path, keptAs))
   await unlessMissing(unlink(`${path}-wal`))
+}
+
+/** The files of damaged ledgers that were kept aside, oldest first. */
+export async function findKept(path: string): Promise<string[]> {
+  const directory = dirname(path)
+  const names = await readdir(directory)
+  return names
+    .filter((name) => name.startsWith(`${basename(path)}${KEPT}`))
+    .toSorted()
+    .map((name) => join(directory, name))
 }
 
 async function unlessMissing(work: Promise<void>): Promise<void> {

@@ -1,6 +1,6 @@
 import { TidemarkError } from '../../base/errors.js'
 import type { SqlDatabase } from '../../base/sqlite.js'
-import { fileDamaged } from './failure.js'
+import { fileDamaged, SQLITE_CORRUPT } from './failure.js'
 import { readHolder } from './files.js'
 import { readPragma, setPragma } from './pragma.js'
 import { APPLICATION_ID, migrate, readSchema, refuseNewer } from './schema.js'
@@ -21,11 +21,19 @@ export async function inspectLedger(db: SqlDatabase, path: string, openScratch: 
   }
   if (readPragma(db, 'application_id') !== APPLICATION_ID) throw foreign(path)
   if (version === 0) throw fileDamaged('its version number is missing')
-  const finding = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
-  if (finding !== 'ok') throw fileDamaged(String(finding))
+  const finding = checkIntegrity(db)
+  if (finding !== 'ok') throw fileDamaged(finding)
   if (readSchema(db) !== expectedSchema(openScratch(), version))
     throw fileDamaged('the definition of a table is damaged')
   return version
+}
+
+/** What SQLite says of the whole file. A page that the disk does not give is no finding: such a file stays where it is. */
+function checkIntegrity(db: SqlDatabase): string {
+  const finding = String(db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check'])
+  const code = Number(/error code=(\d+)/.exec(finding)?.[1] ?? SQLITE_CORRUPT)
+  if ((code & 0xff) !== SQLITE_CORRUPT) throw Object.assign(new Error(finding), { errcode: code })
+  return finding
 }
 
 function expectedSchema(scratch: SqlDatabase, version: number): string {

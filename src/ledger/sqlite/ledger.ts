@@ -9,6 +9,7 @@ import { Batch, type RowNumbers } from './batch.js'
 import { CachedSession } from './cached-session.js'
 import { countChanges } from './changes.js'
 import { describeFailure, ledgerFailed, openFailed, releaseFrames } from './failure.js'
+import { findKept } from './files.js'
 import type { StoreCalls, StoreHost } from './host.js'
 import type { SqliteLedgerOptions } from './options.js'
 import type { PageCursor } from './session-reader.js'
@@ -26,6 +27,10 @@ interface Job {
 const TIDY_EVERY_BATCHES = 16
 /** So often the file is looked at for space to give back. */
 const LOOK_EVERY_BATCHES = 256
+
+const KEPT_ASIDE =
+  'a damaged ledger was kept aside, and this one knows nothing of its turns: restore a backup, ' +
+  'or remove the files that were kept'
 
 /**
  * The life of a change. `transact` queues it; one batch at a time takes the whole queue, reads the sessions that are
@@ -52,6 +57,8 @@ export class SqliteLedger implements Ledger {
   #letGo: Promise<void> = Promise.resolve()
   #failure: string | undefined
   #damage: string | undefined
+  /** Why the file cannot be opened anew: it is damaged and lies aside. To go on would mean to begin with an empty one. */
+  #lost: TidemarkError | undefined
   #closing: Promise<void> | undefined
   #batches = 0
   #hasMoreToTidy = true
@@ -63,8 +70,10 @@ export class SqliteLedger implements Ledger {
     this.#behind = behind
   }
 
+  /** Whoever opens a ledger by name has seen what was wrong before. */
   async open(): Promise<void> {
-    await this.#ready()
+    this.#lost = undefined
+    await this.#readyToAsk()
   }
 
   /** The file is locked for this process: whoever else is named in a claim is gone. */
@@ -90,8 +99,17 @@ export class SqliteLedger implements Ledger {
     setImmediate(() => {
       this.#isScheduled = false
       // A close that came meanwhile works the queue off by itself.
-      this.#running ??= this.#work()
+      if (this.#running === undefined) void this.#run(this.#work())
     })
+  }
+
+  /** One thing at a time. Even one that has nothing to wait for is over only after it was noted: or the note would stay. */
+  #run(work: Promise<void>): Promise<void> {
+    this.#running = work.finally(() => {
+      this.#running = undefined
+      if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
+    })
+    return this.#running
   }
 
   async #work(): Promise<void> {
@@ -101,8 +119,6 @@ export class SqliteLedger implements Ledger {
     this.#batches += 1
     if (this.#batches % LOOK_EVERY_BATCHES === 0) this.#hasMoreToTidy = true
     if (this.#hasMoreToTidy && (jobs.length === 0 || this.#batches % TIDY_EVERY_BATCHES === 0)) await this.#tidy()
-    this.#running = undefined
-    if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
   }
 
   async #runBatch(jobs: readonly Job[]): Promise<void> {
@@ -120,9 +136,9 @@ export class SqliteLedger implements Ledger {
         if (applied !== undefined) await applied
       }
     } catch (error) {
-      this.#fail(error)
-      const refusal = ledgerFailed(this.#path, error)
+      const refusal = error === this.#lost ? error : ledgerFailed(this.#path, error)
       for (const job of jobs) job.reject(refusal)
+      if (error !== this.#lost) this.#fail(error)
       return
     }
     for (const [index, job] of jobs.entries()) {
@@ -158,9 +174,10 @@ export class SqliteLedger implements Ledger {
     const loaded = await host.call('load', sessionIds)
     for (const [index, sessionId] of sessionIds.entries()) {
       const found = loaded[index]
-      if (found !== undefined && 'damage' in found)
+      if (found !== undefined && 'damage' in found) {
+        this.#reportDamage(found.damage)
         damaged.set(sessionId, { error: new TidemarkError('CORRUPT', found.damage) })
-      else this.#cache.set(sessionId, new CachedSession(found?.record ?? unknownSession(sessionId)))
+      } else this.#cache.set(sessionId, new CachedSession(found?.record ?? unknownSession(sessionId)))
     }
     return damaged
   }
@@ -172,7 +189,14 @@ export class SqliteLedger implements Ledger {
     return this.#opening
   }
 
+  /** For questions: the work that was asked for before a close may still open the file, nothing else. */
+  async #readyToAsk(): Promise<StoreHost> {
+    if (this.#closing !== undefined) throw closed(this.#path)
+    return this.#ready()
+  }
+
   async #open(): Promise<StoreHost> {
+    if (this.#lost !== undefined) throw this.#lost
     await this.#letGo
     const host = this.#createHost((this.#options.clock ?? systemClock).now())
     try {
@@ -183,9 +207,17 @@ export class SqliteLedger implements Ledger {
       this.#numbers.nextOutbox = Math.max(this.#numbers.nextOutbox, nextOutbox)
       this.#behind.reset(nextOutbox - 1)
     } catch (error) {
+      releaseFrames(error)
+      this.#letGo = host.abandon()
       this.#failure = describeFailure(error)
-      throw openFailed(this.#path, error)
+      const refusal = openFailed(this.#path, error)
+      if (refusal.code === 'CORRUPT') {
+        this.#lost = refusal
+        this.#logger.error({ err: refusal, path: this.#path }, 'the ledger is damaged; nothing more is recorded in it')
+      }
+      throw refusal
     }
+    await this.#reportKept()
     if (this.#failure !== undefined) this.#logger.info({ path: this.#path }, 'the ledger is open again')
     this.#failure = undefined
     this.#host = host
@@ -204,8 +236,19 @@ export class SqliteLedger implements Ledger {
     this.#cache.clear()
     this.#behind.reset(0)
     this.#host = undefined
-    this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
     if (host !== undefined) this.#letGo = host.abandon()
+    this.#logger.error({ err: error, path: this.#path }, 'the ledger failed; the next call opens it anew')
+  }
+
+  /** Whoever restarts a process whose ledger was damaged gets an empty one: that must not go unnoticed. */
+  async #reportKept(): Promise<void> {
+    const path = this.#path
+    try {
+      const kept = await findKept(path)
+      if (kept.length > 0) this.#logger.warn({ path, kept }, KEPT_ASIDE)
+    } catch (error) {
+      this.#logger.warn({ err: error, path }, 'whether damaged ledgers lie beside this one could not be found out')
+    }
   }
 
   async #tidy(): Promise<void> {
@@ -224,11 +267,7 @@ export class SqliteLedger implements Ledger {
   /** Writes the rows of all sessions that are behind. If that fails, opening the file anew does it. */
   async #settle(): Promise<void> {
     while (this.#running !== undefined) await this.#running
-    this.#running = this.#writeAll().finally(() => {
-      this.#running = undefined
-      if (this.#queue.length > 0 || this.#hasMoreToTidy) this.#schedule()
-    })
-    await this.#running
+    await this.#run(this.#writeAll())
   }
 
   async #writeAll(): Promise<void> {
@@ -246,7 +285,7 @@ export class SqliteLedger implements Ledger {
     name: Name,
     ...args: Parameters<StoreCalls[Name]>
   ): Promise<ReturnType<StoreCalls[Name]>> {
-    return this.#askOf(await this.#ready(), name, ...args)
+    return this.#askOf(await this.#readyToAsk(), name, ...args)
   }
 
   async #askOf<Name extends keyof StoreCalls>(
@@ -258,7 +297,10 @@ export class SqliteLedger implements Ledger {
     try {
       return await host.call(name, ...args)
     } catch (error) {
-      if (error instanceof TidemarkError) throw error
+      if (error instanceof TidemarkError) {
+        this.#reportDamage(error.message)
+        throw error
+      }
       if (this.#host === host) this.#fail(error)
       throw ledgerFailed(this.#path, error)
     }
@@ -283,17 +325,31 @@ export class SqliteLedger implements Ledger {
   }
 
   async *outbox(sessionId: string, from: number, to: number): AsyncGenerator<OutboxEntry> {
-    if (!this.#cache.has(sessionId)) await this.transact(sessionId, (state) => answer(state, undefined))
-    const host = await this.#ready()
-    const session = this.#cache.get(sessionId)
-    // It has no turns that are not committed.
-    if (session === undefined) return
-    // Nothing may come between: these rows can be dropped by the next batch.
-    const ids = await this.#askOf(host, 'outboxRows', session.id, findHeads(session, from, to), from, to)
+    const found = await this.#findOutbox(sessionId, from, to)
+    if (found === undefined) return
+    const { session, ids } = found
     for (let done = 0; done < ids.length;) {
-      const { entries, read } = await this.#ask('outboxPage', session.id, ids.slice(done, done + 256))
+      const { entries, read } = await this.#ask('outboxPage', session, ids.slice(done, done + 256))
       yield* entries
       done += read
+    }
+  }
+
+  /** Nothing if all turns are committed. That a session is not in the cache does not say so: a failure empties it. */
+  async #findOutbox(
+    sessionId: string,
+    from: number,
+    to: number,
+  ): Promise<{ session: number; ids: readonly number[] } | undefined> {
+    for (;;) {
+      const session = this.#cache.get(sessionId)
+      if (session !== undefined && this.#host !== undefined) {
+        // Nothing may come between: these rows can be dropped by the next batch.
+        const ids = await this.#askOf(this.#host, 'outboxRows', session.id, findHeads(session, from, to), from, to)
+        return { session: session.id, ids }
+      }
+      const { state } = await this.transact(sessionId, (known) => answer(known, undefined))
+      if (isFinished(state)) return undefined
     }
   }
 
@@ -316,8 +372,7 @@ export class SqliteLedger implements Ledger {
   async #close(): Promise<void> {
     this.#hasMoreToTidy = false
     while (this.#queue.length > 0 || this.#running !== undefined) {
-      if (this.#running === undefined) this.#running = this.#work()
-      await this.#running
+      await (this.#running ?? this.#run(this.#work()))
     }
     await this.#opening?.catch(() => undefined)
     await this.#settle()

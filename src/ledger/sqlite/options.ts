@@ -15,7 +15,7 @@ export interface SqliteLedgerOptions {
    */
   readonly allowNetworkFileSystem?: boolean
   /**
-   * pino-compatible; learns of failures of the disk.
+   * pino-compatible; learns of failures of the disk and of damage.
    * @default silent
    */
   readonly logger?: Logger

@@ -57,7 +57,12 @@ export function encodeGaps(gaps: readonly Range[] | undefined): string | undefin
 
 export function decodeGaps(gaps: string | undefined): readonly Range[] | undefined {
   if (gaps === undefined) return undefined
-  return (JSON.parse(gaps) as [number, number][]).map(([from, to]) => ({ from, to }))
+  try {
+    return (JSON.parse(gaps) as [number, number][]).map(([from, to]) => ({ from, to }))
+  } catch {
+    // What it was read from cannot be right either: this comes before the checksum of the row.
+    throw rowDamaged('a list of retracted turns')
+  }
 }
 
 /** The hash of everything in a session's row that a mark does not change. */
