@@ -37,6 +37,12 @@ export interface TurnsOptions {
   readonly stopCheckpointers: (id: string) => Promise<void>
 }
 
+/**
+ * How many finished runs may wait for a durable save until one is made for them: every save writes their names, and
+ * their journals cannot go before it.
+ */
+const MOST_UNMARKED = 16
+
 /** Begin, end and cancel of a turn. A run is alive from its begin until one of the other two. */
 export class Turns {
   readonly #options: TurnsOptions
@@ -169,7 +175,8 @@ export class Turns {
       loaded.file.finishedRuns = [...loaded.file.finishedRuns, runId]
     }
     try {
-      await this.#options.save(loaded, { fsync, truncate: true })
+      const isDue = loaded.file.finishedRuns.length >= MOST_UNMARKED
+      await this.#options.save(loaded, { fsync: fsync || isDue, truncate: true })
     } catch (error) {
       loaded.file.finishedRuns = loaded.file.finishedRuns.filter((each) => each !== runId)
       putBack()

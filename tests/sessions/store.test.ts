@@ -1,11 +1,12 @@
 import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { encodeLine, serialiseFields } from '../../src/log/line.js'
 import { SessionStore } from '../../src/sessions/index.js'
 import { diskError, faultyFiles } from '../support/faulty-files.js'
 import { temporaryDirectory } from '../support/temporary.js'
-import { assistant, openStore, user } from './support.js'
+import { assistant, openJournaledStore, openStore, user } from './support.js'
 
 const exists = (path: string) =>
   stat(path).then(
@@ -14,6 +15,16 @@ const exists = (path: string) =>
   )
 const indexOf = (directory: string) => join(directory, 'index.jsonl')
 const sizeOf = async (path: string) => (await stat(path)).size
+
+/** Counts the files that were put in place whole. */
+function countRewrites() {
+  let count = 0
+  const openFile: OpenLogFile = (path, flags) => {
+    if (flags === 'wx') count += 1
+    return openLogFile(path, flags)
+  }
+  return { openFile, rewrites: () => count }
+}
 
 describe('saving', () => {
   test('S1: save writes the session and its index entry', async () => {
@@ -188,6 +199,35 @@ describe('saving', () => {
       written.push((await sizeOf(fileOf(session.id))) - before)
     }
     expect(written[1]).toBeLessThan(written[0]! * 1.2)
+  })
+
+  test.each(['Die Bäckerei öffnet früh.', 'Сегодня идёт дождь.', '今日は雨が降っています。', '🌧️🌧️🌧️'])(
+    'S5: appending rewrites nothing, whatever the script: %s',
+    async (text) => {
+      const { openFile, rewrites } = countRewrites()
+      const { store } = await openStore({ openFile })
+      const session = await store.create({ id: 'a', messages: Array.from({ length: 500 }, () => user(text.repeat(5))) })
+      await store.save(session)
+      const before = rewrites()
+      for (let n = 0; n < 20; n++) {
+        session.messages.push(assistant(text))
+        await store.save(session, { index: false })
+      }
+      expect(rewrites()).toBe(before)
+    },
+  )
+
+  test('S5: completing the 400th turn costs about what completing the first did, also with a journal', async () => {
+    const { store, fileOf } = await openJournaledStore()
+    await store.create({ id: 'a' })
+    const lengths: number[] = []
+    for (let n = 0; n < 400; n++) {
+      await store.beginTurn('a', { text: 'How is the weather?', runId: `run-${n}` })
+      await store.endTurn('a', `run-${n}`, [{ role: 'assistant', content: 'It rains.' }])
+      const lines = (await readFile(fileOf('a'), 'utf8')).split('\n')
+      lengths.push(Math.max(...lines.map((line) => line.length)))
+    }
+    expect(Math.max(...lengths)).toBeLessThan(lengths[0]! + 1_000)
   })
 
   test('S5: the file is rewritten when it carries more dead bytes than live ones', async () => {
