@@ -60,7 +60,7 @@ export class SessionStore {
       locks: this.#locks,
       recoverer: this.#recoverer,
       require: (id) => this.#require(id),
-      save: (loaded, options) => this.#saver.save(loaded, options),
+      saver: this.#saver,
       stopCheckpointers: (id) => this.#stopCheckpointers(id),
     })
   }
