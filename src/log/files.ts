@@ -113,11 +113,15 @@ export async function sweepTemporaryFiles(directory: string): Promise<number> {
 }
 
 export async function fileExists(path: string): Promise<boolean> {
+  return (await ifExists(stat(path))) !== undefined
+}
+
+/** What the work gives, or `undefined` if the file it is about is not there. */
+export async function ifExists<T>(work: Promise<T>): Promise<T | undefined> {
   try {
-    await stat(path)
-    return true
+    return await work
   } catch (error) {
-    if (isMissing(error)) return false
+    if (isMissing(error)) return undefined
     throw error
   }
 }

@@ -194,13 +194,21 @@ describe('the append log', () => {
     const { log, read } = await openLog({ syncNames })
     await log.append(fields(1), true)
     failing = true
-    await expect(log.replace([1, 2, 3].map((n) => ({ fields: fields(n) })), true)).rejects.toMatchObject({
+    await expect(
+      log.replace(
+        [1, 2, 3].map((n) => ({ fields: fields(n) })),
+        true,
+      ),
+    ).rejects.toMatchObject({
       code: 'WRITE_FAILED',
     })
     failing = false
     expect(await read()).toEqual({ values: [1, 2, 3], damagedLine: undefined })
     await expect(log.append(fields(4), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
-    await log.replace([1, 2, 3, 4].map((n) => ({ fields: fields(n) })), true)
+    await log.replace(
+      [1, 2, 3, 4].map((n) => ({ fields: fields(n) })),
+      true,
+    )
     expect((await read()).values).toEqual([1, 2, 3, 4])
     await log.close()
   })
