@@ -377,7 +377,7 @@ export class SessionStore {
   async #closeAll(): Promise<void> {
     await this.stopCheckpointers()
     try {
-      for (const loaded of this.#sessions.all()) await this.#saver.putAway(loaded)
+      for (const loaded of await this.#sessions.close()) await this.#saver.putAway(loaded)
       await this.#index.close()
     } finally {
       await this.#processLock.release()

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
@@ -418,6 +418,39 @@ describe('the index', () => {
     expect((await store.list())[0]?.title).toBe('title 999')
   })
 
+  test('S5: long titles do not make every save rewrite the index', async () => {
+    const { openFile, rewrites } = countRewrites()
+    const { store, reopen, directory } = await openStore({ openFile })
+    const sessions = await Promise.all(
+      Array.from({ length: 300 }, (_, n) => store.create({ id: `s${n}`, title: '長い題'.repeat(200) })),
+    )
+    for (const session of sessions) await store.save(session)
+    const before = rewrites()
+    for (const session of sessions.slice(0, 50)) await store.save(session)
+    expect(rewrites()).toBe(before)
+    const again = await reopen()
+    const session = (await again.store.get('s0'))!
+    for (let n = 0; n < 50; n++) await again.store.save(session)
+    expect(rewrites()).toBe(before)
+    for (let n = 0; n < 700; n++) await again.store.save(session)
+    expect(rewrites()).toBeGreaterThan(before)
+    expect(await sizeOf(indexOf(directory))).toBeLessThan(300 * 2_000 * 2.1)
+  })
+
+  test('S8: a session that cannot be read for a moment is listed when it can be', async () => {
+    const { store, directory, fileOf, reopen } = await openStore()
+    await store.save(await store.create({ id: 'a', messages: [user('a')] }))
+    await store.close()
+    await rm(indexOf(directory))
+    await rename(fileOf('a'), join(directory, 'elsewhere'))
+    await mkdir(fileOf('a'))
+    const again = await reopen()
+    expect(await again.store.list()).toEqual([])
+    await rm(fileOf('a'), { recursive: true })
+    await rename(join(directory, 'elsewhere'), fileOf('a'))
+    expect(await again.store.list()).toMatchObject([{ id: 'a', messageCount: 1 }])
+  })
+
   test('a session or index of a newer version is refused with a clear message', async () => {
     const { store, directory, fileOf } = await openStore()
     await writeFile(fileOf('a'), encodeLine(0, serialiseFields({ format: 'tidemark-session', version: 2 })))
@@ -500,6 +533,21 @@ describe('opening', () => {
     await store.save(await store.create({ id: 'still-mine' }))
     await store.close()
     await (await SessionStore.open({ directory })).close()
+  })
+
+  test('S9: what was begun before close writes nothing after it: another process may have the directory by then', async () => {
+    const { store, directory, fileOf, reopen } = await openStore()
+    const ids = Array.from({ length: 20 }, (_, n) => `s${n}`)
+    for (const id of ids) await store.save(await store.create({ id }))
+    const second = await reopen()
+    const changing = ids.map((id) => second.store.update(id, (session) => void session.messages.push(user('late'))))
+    const settled = Promise.allSettled(changing)
+    await second.store.close()
+    const read = () => Promise.all([...ids.map(fileOf), indexOf(directory)].map((path) => readFile(path, 'utf8')))
+    const whenFree = await read()
+    const outcomes = await settled
+    expect(await read()).toEqual(whenFree)
+    outcomes.forEach((outcome, n) => expect(whenFree[n]?.includes('late')).toBe(outcome.status === 'fulfilled'))
   })
 
   test('a closed store says so, and closing twice is fine', async () => {
