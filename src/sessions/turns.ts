@@ -90,6 +90,8 @@ export class Turns {
       const loaded = await this.#options.require(id)
       const { session } = loaded
       const { finishedRuns } = loaded.file
+      // A run that works may change the session while it is asked for, so nothing is remembered before.
+      await this.#refuseAlive(session)
       const putBack = hasPendingTurn(session) ? remember(session) : rememberLength(session)
       try {
         await this.#endPendingTurn(loaded)
@@ -204,16 +206,17 @@ export class Turns {
     }
   }
 
+  async #refuseAlive({ id, activeRunId }: Session): Promise<void> {
+    if (activeRunId === null || !(await this.isAlive(id, activeRunId))) return
+    throw new TidemarkError(
+      'RUN_ALIVE',
+      `Session ${id} has a turn that still runs (${activeRunId}). End or cancel it before the next one begins.`,
+      { details: { id, runId: activeRunId } },
+    )
+  }
+
   async #endPendingTurn({ session, file }: Loaded): Promise<void> {
     if (!hasPendingTurn(session)) return
-    const { activeRunId } = session
-    if (activeRunId !== null && (await this.isAlive(session.id, activeRunId))) {
-      throw new TidemarkError(
-        'RUN_ALIVE',
-        `Session ${session.id} has a turn that still runs (${activeRunId}). End or cancel it before the next one begins.`,
-        { details: { id: session.id, runId: activeRunId } },
-      )
-    }
     const { finishedRuns } = await this.#options.recoverer.recover(session, { ignoreGrace: true })
     file.finishedRuns = [...file.finishedRuns, ...finishedRuns]
   }
