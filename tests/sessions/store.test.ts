@@ -275,6 +275,20 @@ describe('saving', () => {
     expect(() => (read.messages[5]!.content = 'edited')).toThrow(TypeError)
   })
 
+  test('S5: bytes in an attachment, which cannot be frozen, do not keep their message or later ones from the file', async () => {
+    const { store, reopen } = await openStore()
+    const image = { ...user('look'), attachments: [{ name: 'x.png', bytes: new Uint8Array([1, 2]) }] }
+    const session = await store.create({ id: 'a', messages: [image] })
+    await store.save(session)
+    for (let n = 0; n < 50; n++) {
+      session.messages.push(user(String(n)))
+      await store.save(session)
+    }
+    const read = (await (await reopen()).store.get('a'))!
+    expect(read.messages).toHaveLength(51)
+    expect(read.messages[0]?.attachments).toEqual([{ name: 'x.png', bytes: { 0: 1, 1: 2 } }])
+  })
+
   test('S6: saving fewer messages than are on disk is an error that names both counts', async () => {
     const { store, reopen } = await openStore()
     const session = await store.create({ id: 'a', messages: [user('1'), user('2'), user('3')] })
