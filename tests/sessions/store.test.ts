@@ -549,6 +549,15 @@ describe('opening', () => {
     await (await SessionStore.open({ directory })).close()
   })
 
+  test('S9: a lock that is no lock any more is named, with what to do', async () => {
+    const directory = await temporaryDirectory()
+    await writeFile(join(directory, 'lock.sqlite'), Buffer.alloc(4_096))
+    await expect(SessionStore.open({ directory })).rejects.toMatchObject({
+      code: 'CORRUPT',
+      message: expect.stringContaining(join(directory, 'lock.sqlite')) as string,
+    })
+  })
+
   test('S9: what was begun before close writes nothing after it: another process may have the directory by then', async () => {
     const { store, directory, fileOf, reopen } = await openStore()
     const ids = Array.from({ length: 20 }, (_, n) => `s${n}`)
