@@ -22,6 +22,13 @@ export async function acquireProcessLock(path: string, what: string): Promise<Pr
     database.exec('BEGIN IMMEDIATE; PRAGMA user_version=1; COMMIT')
   } catch (error) {
     database?.close()
+    if (isDamaged(error)) {
+      throw new TidemarkError(
+        'CORRUPT',
+        `The lock file ${path} is damaged. It holds nothing but the lock: make sure that no other process uses the directory, and delete it.`,
+        { cause: error, details: { path } },
+      )
+    }
     if (!isBusy(error)) throw error
     const holder = await readHolder(holderPath)
     throw new TidemarkError(
@@ -58,6 +65,10 @@ async function readHolder(path: string): Promise<string> {
   } catch {
     return 'another process that has not written its name yet'
   }
+}
+
+function isDamaged(error: unknown): boolean {
+  return error instanceof Error && /not a database|malformed/i.test(error.message)
 }
 
 function isBusy(error: unknown): boolean {

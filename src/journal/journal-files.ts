@@ -1,7 +1,7 @@
 import { open, readdir, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileOfId, idOfFile, idOfName, nameOfId } from '../log/file-name.js'
-import { fileExists, isMissing, makeDirectory, syncDirectory } from '../log/files.js'
+import { fileExists, ifExists, isMissing, makeDirectory, syncDirectory } from '../log/files.js'
 import type { LogRecord } from '../log/line.js'
 import { checkHeader, readLinesAfter, type Line } from '../log/scan.js'
 import { isEventName } from './run-state.js'
@@ -29,6 +29,10 @@ export class JournalFiles {
     await makeDirectory(this.folder(sessionId))
   }
 
+  has(sessionId: string, runId: string): Promise<boolean> {
+    return fileExists(this.path(sessionId, runId))
+  }
+
   async move(from: string, to: string, runId: string): Promise<void> {
     await this.prepareFolder(to)
     try {
@@ -54,7 +58,7 @@ export class JournalFiles {
   }
 
   async markSaved(sessionId: string, runId: string): Promise<void> {
-    if (!(await fileExists(this.path(sessionId, runId)))) return
+    if (!(await this.has(sessionId, runId))) return
     await writeFile(this.#savedMark(sessionId, runId), '', { mode: 0o600 })
   }
 
@@ -62,16 +66,20 @@ export class JournalFiles {
   async survey(): Promise<{ saved: SavedJournal[]; totalBytes: number }> {
     const saved: SavedJournal[] = []
     let totalBytes = 0
-    for (const folder of await readdir(this.#directory)) {
-      const sessionId = idOfName(folder)
-      if (sessionId === undefined) continue
-      const names = new Set(await readdir(join(this.#directory, folder)))
+    for (const folder of await readdir(this.#directory, { withFileTypes: true })) {
+      const sessionId = idOfName(folder.name)
+      if (sessionId === undefined || !folder.isDirectory()) continue
+      // Sessions and runs may be deleted while this looks.
+      const names = new Set(await ifExists(readdir(this.folder(sessionId))))
       for (const name of names) {
         const runId = idOfFile(name)
         if (runId === undefined) continue
-        const { size, mtimeMs } = await stat(join(this.#directory, folder, name))
-        totalBytes += size
-        if (names.has(savedName(runId))) saved.push({ sessionId, runId, bytes: size, changedAt: mtimeMs })
+        const found = await ifExists(stat(this.path(sessionId, runId)))
+        if (found === undefined) continue
+        totalBytes += found.size
+        if (names.has(savedName(runId))) {
+          saved.push({ sessionId, runId, bytes: found.size, changedAt: found.mtimeMs })
+        }
       }
     }
     return { saved, totalBytes }

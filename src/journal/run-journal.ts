@@ -6,7 +6,7 @@ import { makeDirectory, type OpenLogFile } from '../log/files.js'
 import { eventOf, JournalFiles, readJournal } from './journal-files.js'
 import { chooseExpired, type Retention } from './retention.js'
 import { RunLogs } from './run-logs.js'
-import { DURABLE_EVENTS, isEventName, stateAfter } from './run-state.js'
+import { ENDING_EVENTS, isEventName, stateAfter } from './run-state.js'
 import type { JournalEvent, JournalEventName, JournalPayloads, PruneReport, RunState, RunSummary } from './types.js'
 
 export type FsyncMode = 'terminal' | 'eager' | 'interval'
@@ -57,6 +57,7 @@ export class RunJournal {
       maxOpenRuns: options.maxOpenRuns ?? DEFAULTS.maxOpenRuns,
       logger: options.logger ?? silentLogger,
       openFile: options.openFile,
+      syncsLater: this.#fsync === 'interval',
     })
   }
 
@@ -84,8 +85,9 @@ export class RunJournal {
     // A function gives nothing, a `toJSON` anything: neither would be readable later.
     if (json?.startsWith('{') !== true) throw new TypeError('Expected the payload to be a plain object.')
     const fields = `"at":${this.#clock.now()},"event":"${event}","payload":${json}`
-    const durable = this.#fsync === 'eager' || (this.#fsync === 'terminal' && DURABLE_EVENTS[event])
-    const seq = await this.#logs.with(sessionId, runId, (log) => log.append(fields, durable))
+    const ends = ENDING_EVENTS[event]
+    const durable = this.#fsync === 'eager' || (this.#fsync === 'terminal' && ends)
+    const seq = await this.#logs.with(sessionId, runId, ends, (log) => log.append(fields, durable))
     if (this.#fsync === 'interval') this.#syncLater()
     return { seq }
   }

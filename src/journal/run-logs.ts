@@ -1,6 +1,6 @@
 import type { Logger } from '../base/logger.js'
 import { AppendLog } from '../log/append-log.js'
-import { isMissing, type OpenLogFile } from '../log/files.js'
+import { ifExists, type OpenLogFile } from '../log/files.js'
 import { serialiseFields } from '../log/line.js'
 import { OpenFiles } from '../log/open-files.js'
 import { positionAtEnd } from '../log/scan.js'
@@ -11,22 +11,39 @@ export interface RunLogsOptions {
   readonly maxOpenRuns: number
   readonly logger: Logger
   readonly openFile: OpenLogFile | undefined
+  /** What was written is synced by a timer: a run that is put away before is synced first. */
+  readonly syncsLater: boolean
 }
+
+/**
+ * A run that streams writes for every token. Opening and closing its file around each would cost five times the write,
+ * so more files stay open than a store needs.
+ */
+const OPEN_FILES = 512
+
+/** Each sync takes a descriptor for the file and one for its directory. */
+const SYNCS_AT_ONCE = 16
 
 interface Run {
   log: AppendLog | undefined
   /** The log while it is opened, moved or written anew. It stays until the last one who waited has appended. */
   preparing: Promise<AppendLog> | undefined
   waiting: number
+  /** An event that ends it was appended. */
+  ended: boolean
 }
+
+const newRun = (): Run => ({ log: undefined, preparing: undefined, waiting: 0, ended: false })
 
 /** The logs of the runs that are written to now: opened on first use, moved with their session, bounded in number. */
 export class RunLogs {
   readonly #options: RunLogsOptions
-  readonly #files = new OpenFiles()
+  readonly #files = new OpenFiles(OPEN_FILES)
   readonly #runs = new Map<string, Run>()
-  /** Runs whose session was renamed while they ran: the old place leads to the new session. */
+  /** Runs whose session was renamed while they ran: every earlier place leads to the session of today. */
   readonly #moved = new Map<string, string>()
+  /** Runs that are being put away. */
+  readonly #leaving = new Set<Promise<void>>()
 
   constructor(options: RunLogsOptions) {
     this.#options = options
@@ -34,13 +51,13 @@ export class RunLogs {
 
   /** The session under which the run is kept now. */
   placeOf(sessionId: string, runId: string): string {
-    const next = this.#moved.get(keyOf(sessionId, runId))
-    return next === undefined ? sessionId : this.placeOf(next, runId)
+    return this.#moved.get(keyOf(sessionId, runId)) ?? sessionId
   }
 
   /** Calls back with the run's log, in the order of the calls: at once where it is open. */
-  async with<T>(sessionId: string, runId: string, append: (log: AppendLog) => Promise<T>): Promise<T> {
+  async with<T>(sessionId: string, runId: string, ends: boolean, append: (log: AppendLog) => Promise<T>): Promise<T> {
     const run = this.#run(sessionId, runId)
+    run.ended ||= ends
     if (run.log !== undefined && run.preparing === undefined && !run.log.poisoned) return append(run.log)
     run.preparing ??= this.#prepare(run, sessionId, runId)
     return this.#waitTurn(run, run.preparing, append)
@@ -48,29 +65,31 @@ export class RunLogs {
 
   async move(fromSessionId: string, toSessionId: string, runId: string): Promise<void> {
     const from = this.placeOf(fromSessionId, runId)
+    if (from === toSessionId) return
     const before = this.#runs.get(keyOf(from, runId))
-    this.#runs.delete(keyOf(from, runId))
-    // A run that comes back to an earlier session ends there: aliases must not form a circle.
-    this.#moved.delete(keyOf(toSessionId, runId))
-    this.#moved.set(keyOf(from, runId), toSessionId)
-    const run: Run = { log: undefined, preparing: undefined, waiting: 0 }
-    this.#runs.set(keyOf(toSessionId, runId), run)
-    run.preparing = (async () => {
-      if (before !== undefined) await closeRun(before)
-      await this.#options.journals.move(from, toSessionId, runId)
-      return this.#open(toSessionId, runId)
-    })()
+    const run: Run = { ...newRun(), ended: before?.ended ?? false }
+    this.#rename(run, from, toSessionId, runId)
+    const moving = this.#moveFile(before, from, toSessionId, runId)
+    run.preparing = moving
+      .catch(async () => {
+        // It stays where it is, for both ids: what waits goes on behind what is there.
+        if (await this.#options.journals.has(from, runId)) this.#rename(run, toSessionId, from, runId)
+      })
+      .then(() => this.#open(this.placeOf(toSessionId, runId), runId))
     await this.#waitTurn(run, run.preparing, () => Promise.resolve())
+    await moving
   }
 
   /** Closes the log of one run, or of all runs of a session, and forgets it. */
   async drop(sessionId: string, runId?: string): Promise<void> {
+    const isIt = (key: string) =>
+      runId === undefined ? key.startsWith(`${sessionId}/`) : key === keyOf(sessionId, runId)
     for (const [key, run] of this.#runs) {
-      if (runId === undefined ? !key.startsWith(`${sessionId}/`) : key !== keyOf(sessionId, runId)) continue
+      if (!isIt(key)) continue
       this.#runs.delete(key)
-      this.#forgetMoves(key)
       await closeRun(run)
     }
+    this.#forgetMoves(isIt)
   }
 
   /** Syncs what was written and not synced; failures are logged, and the next append writes that journal anew. */
@@ -86,15 +105,19 @@ export class RunLogs {
     }, 'opening a journal failed')
     await this.syncAll()
     await this.#all(closeRun, 'closing a journal failed')
+    await Promise.all(this.#leaving)
     this.#runs.clear()
     this.#moved.clear()
   }
 
   async #all(work: (run: Run) => Promise<void>, failure: string): Promise<void> {
-    const { logger } = this.#options
-    await Promise.all(
-      [...this.#runs.values()].map((run) => work(run).catch((error: unknown) => logger.error({ err: error }, failure))),
-    )
+    const waiting = [...this.#runs.values()]
+    const workNext = async (): Promise<void> => {
+      for (let run = waiting.pop(); run !== undefined; run = waiting.pop()) {
+        await work(run).catch((error: unknown) => this.#options.logger.error({ err: error }, failure))
+      }
+    }
+    await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, workNext))
   }
 
   async #waitTurn<T>(run: Run, preparing: Promise<AppendLog>, append: (log: AppendLog) => Promise<T>): Promise<T> {
@@ -113,9 +136,9 @@ export class RunLogs {
     const key = keyOf(this.placeOf(sessionId, runId), runId)
     let run = this.#runs.get(key)
     if (run === undefined) {
-      run = { log: undefined, preparing: undefined, waiting: 0 }
+      run = newRun()
+      if (this.#runs.size >= this.#options.maxOpenRuns) this.#forgetIdleRun()
       this.#runs.set(key, run)
-      if (this.#runs.size > this.#options.maxOpenRuns) this.#forgetIdleRun()
     }
     return run
   }
@@ -133,10 +156,7 @@ export class RunLogs {
     const path = journals.path(sessionId, runId)
     // The first piece carries the header: a newer version is refused before anything is appended.
     for await (const _ of readJournal(path, 0)) break
-    const position = await positionAtEnd(path).catch((error: unknown) => {
-      if (isMissing(error)) return undefined
-      throw error
-    })
+    const position = await ifExists(positionAtEnd(path))
     return new AppendLog({
       path,
       header: { ...JOURNAL_FORMAT, session: sessionId, run: runId },
@@ -163,17 +183,46 @@ export class RunLogs {
 
   #forgetIdleRun(): void {
     for (const [key, run] of this.#runs) {
-      if (run.log === undefined || run.preparing !== undefined || run.log.busy) continue
+      if (run.preparing !== undefined || run.log?.busy === true) continue
       this.#runs.delete(key)
-      this.#forgetMoves(key)
-      closeRun(run).catch((error: unknown) => this.#options.logger.warn({ err: error }, 'closing a journal failed'))
+      // While it goes on, somebody may still use an id from before.
+      if (run.ended) this.#forgetMoves((place) => place === key)
+      const leaving = this.#putAway(run).finally(() => this.#leaving.delete(leaving))
+      this.#leaving.add(leaving)
       return
     }
   }
 
-  #forgetMoves(key: string): void {
-    const runId = key.slice(key.indexOf('/') + 1)
-    for (const [old, session] of this.#moved) if (keyOf(session, runId) === key) this.#moved.delete(old)
+  async #putAway(run: Run): Promise<void> {
+    const { logger, syncsLater } = this.#options
+    try {
+      if (syncsLater && run.log?.exists === true && !run.log.poisoned) await run.log.sync()
+      await closeRun(run)
+    } catch (error) {
+      logger.error({ err: error }, 'syncing or closing a journal failed')
+    }
+  }
+
+  async #moveFile(before: Run | undefined, from: string, to: string, runId: string): Promise<void> {
+    if (before !== undefined) await closeRun(before)
+    await this.#options.journals.move(from, to, runId)
+  }
+
+  /** The run is kept under another session from now on, and whatever led to the old one leads there. */
+  #rename(run: Run, from: string, to: string, runId: string): void {
+    this.#runs.delete(keyOf(from, runId))
+    this.#runs.set(keyOf(to, runId), run)
+    this.#moved.set(keyOf(from, runId), to)
+    for (const [old, place] of this.#moved) {
+      if (place === from && old.endsWith(`/${runId}`)) this.#moved.set(old, to)
+    }
+    this.#moved.delete(keyOf(to, runId))
+  }
+
+  #forgetMoves(leadsTo: (key: string) => boolean): void {
+    for (const [old, place] of this.#moved) {
+      if (leadsTo(keyOf(place, old.slice(old.indexOf('/') + 1)))) this.#moved.delete(old)
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { JournalEventName, RunState } from './types.js'
 
-/** Every event, and whether `terminal` mode makes it durable before it is acknowledged. */
-export const DURABLE_EVENTS: Readonly<Record<JournalEventName, boolean>> = Object.freeze({
+/** Every event, and whether it ends or seals a run; `terminal` mode makes those durable before they are acknowledged. */
+export const ENDING_EVENTS: Readonly<Record<JournalEventName, boolean>> = Object.freeze({
   token: false,
   reasoning: false,
   interim: false,
@@ -14,7 +14,7 @@ export const DURABLE_EVENTS: Readonly<Record<JournalEventName, boolean>> = Objec
 })
 
 export function isEventName(name: unknown): name is JournalEventName {
-  return typeof name === 'string' && Object.hasOwn(DURABLE_EVENTS, name)
+  return typeof name === 'string' && Object.hasOwn(ENDING_EVENTS, name)
 }
 
 /** The state of a run after one more event. A later ending replaces an earlier one; nothing else does. */

@@ -21,6 +21,8 @@ export interface AppendLogOptions {
   readonly position: LogPosition | undefined
   readonly files: OpenFiles
   readonly openFile?: OpenLogFile
+  /** Makes the names in the log's directory durable: a test makes the disk fail here. */
+  readonly syncNames?: (directory: string) => Promise<void>
 }
 
 /** A record of a new file; without a number it follows the one before it. */
@@ -60,6 +62,7 @@ export class AppendLog {
   readonly #header: string
   readonly #files: OpenFiles
   readonly #openFile: OpenLogFile
+  readonly #syncNames: (directory: string) => Promise<void>
   #position: LogPosition | undefined
   #file: LogFile | undefined
   #queue: (Append | Replace)[] = []
@@ -69,6 +72,8 @@ export class AppendLog {
   #failures = 0
   #unsynced = true
   #directorySynced = false
+  /** Bytes behind `#position` may have been written. */
+  #hasHalfLine = false
 
   constructor(options: AppendLogOptions) {
     this.#path = options.path
@@ -76,6 +81,7 @@ export class AppendLog {
     this.#position = options.position
     this.#files = options.files
     this.#openFile = options.openFile ?? openLogFile
+    this.#syncNames = options.syncNames ?? syncDirectory
   }
 
   get busy(): boolean {
@@ -132,7 +138,12 @@ export class AppendLog {
     this.#files.forget(this)
     const file = this.#file
     this.#file = undefined
-    await file?.close()
+    try {
+      await file?.close()
+    } catch (error) {
+      // A network file system tells only now that it could not write.
+      throw this.#poisonWith('Closing', error)
+    }
   }
 
   async close(): Promise<void> {
@@ -189,8 +200,11 @@ export class AppendLog {
     if (before === undefined) {
       await putFile(this.#path, bytes, { durable: false, openFile: this.#openFile })
     } else if (bytes.length > 0) {
-      await writeAll(await this.#handle(), bytes, before.size)
+      const file = await this.#handle()
+      this.#hasHalfLine = true
+      await writeAll(file, bytes, before.size)
     }
+    this.#hasHalfLine = false
     this.#position = { size: (before?.size ?? 0) + bytes.length, lastSeq: seq, torn: false }
     batch.forEach((item, at) => {
       if (!item.durable) item.resolve(numbers[at] ?? seq)
@@ -214,24 +228,21 @@ export class AppendLog {
     this.#unsynced = true
     await this.release()
     await putFile(this.#path, bytes, { durable, openFile: this.#openFile })
+    // From here on the new file is the log, also if its name cannot be made durable.
     this.#position = { size: bytes.length, lastSeq, torn: false }
     this.#poison = undefined
     this.#unsynced = !durable
-    this.#directorySynced = durable
+    this.#directorySynced = false
+    if (durable) await this.#makeDurable()
     item.resolve(lastSeq)
   }
 
   async #makeDurable(): Promise<void> {
     try {
       if (this.#unsynced) await (await this.#handle()).datasync()
-      if (!this.#directorySynced) await syncDirectory(dirname(this.#path))
+      if (!this.#directorySynced) await this.#syncNames(dirname(this.#path))
     } catch (error) {
-      this.#poison = new TidemarkError(
-        'WRITE_FAILED',
-        `Syncing ${this.#path} failed, so what it holds is unknown. It takes no more records until it is written anew.`,
-        { cause: error, details: { path: this.#path } },
-      )
-      throw this.#poison
+      throw this.#poisonWith('Syncing', error)
     }
     this.#unsynced = false
     this.#directorySynced = true
@@ -248,13 +259,23 @@ export class AppendLog {
             details: { path: this.#path },
           })
     for (const item of [...batch, ...this.#queue.splice(0)]) item.reject(failure)
-    if (this.#position === undefined || this.#poison !== undefined) return
+    if (this.#position === undefined || !this.#hasHalfLine) return
+    this.#hasHalfLine = false
     try {
       await (await this.#handle()).truncate(this.#position.size)
     } catch {
       // The half-written line could not be taken back, so the next record cannot go where it stands.
       this.#poison = failure
     }
+  }
+
+  #poisonWith(step: 'Syncing' | 'Closing', cause: unknown): TidemarkError {
+    this.#poison = new TidemarkError(
+      'WRITE_FAILED',
+      `${step} ${this.#path} failed, so what it holds is unknown. It takes no more records until it is written anew.`,
+      { cause, details: { path: this.#path } },
+    )
+    return this.#poison
   }
 
   async #handle(): Promise<LogFile> {

@@ -74,8 +74,9 @@ export async function syncDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Puts a whole file in place in one step: a reader sees the old file or the new one. With `durable` also after a power
- * cut: bytes first, then the name, then the directory that holds the name.
+ * Puts a whole file in place in one step: a reader sees the old file or the new one. With `durable` its bytes are on
+ * stable storage before it has the name; making the name itself durable (`syncDirectory`) is left to the caller, who
+ * then knows that the new file is in place already.
  */
 export async function putFile(
   path: string,
@@ -96,7 +97,6 @@ export async function putFile(
     await rm(temporary, { force: true })
     throw error
   }
-  if (options.durable) await syncDirectory(dirname(path))
 }
 
 /** Creates a directory for this user only, and makes its own name durable. */
@@ -113,11 +113,15 @@ export async function sweepTemporaryFiles(directory: string): Promise<number> {
 }
 
 export async function fileExists(path: string): Promise<boolean> {
+  return (await ifExists(stat(path))) !== undefined
+}
+
+/** What the work gives, or `undefined` if the file it is about is not there. */
+export async function ifExists<T>(work: Promise<T>): Promise<T | undefined> {
   try {
-    await stat(path)
-    return true
+    return await work
   } catch (error) {
-    if (isMissing(error)) return false
+    if (isMissing(error)) return undefined
     throw error
   }
 }

@@ -22,12 +22,13 @@ export class OpenFiles {
   async use(file: Releasable): Promise<void> {
     this.#open.delete(file)
     this.#open.add(file)
-    if (this.#open.size <= this.#limit) return
     for (const other of this.#open) {
+      // Those that were busy when they should have gone are released with the next one that is not.
+      if (this.#open.size <= this.#limit) return
       if (other === file || other.busy) continue
       this.#open.delete(other)
-      await other.release()
-      return
+      // Whose file fails when it is closed remembers it, and says so to its own next writer.
+      await other.release().catch(() => undefined)
     }
   }
 

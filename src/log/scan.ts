@@ -93,27 +93,37 @@ export function readPrefix(bytes: Buffer, format: LogFormat, path: string): LogP
 
 /**
  * The lines of a file from the first record behind a cursor on, perhaps with some before it. Found from the end, so it
- * costs what is behind the cursor. The file may grow meanwhile; its end is fixed first.
+ * costs what is behind the cursor; read piece by piece, so it takes no more memory than the longest line. The file may
+ * grow meanwhile; its end is fixed first.
  */
 export async function* readLinesAfter(handle: FileHandle, after: number): AsyncGenerator<Line[]> {
   const { size } = await handle.stat()
-  if (after > 0) {
-    for await (const { bytes, offset } of windowsFromEnd(handle, size)) {
-      if (offset > 0 && !startsAtOrBefore(bytes, after)) continue
-      yield [...linesOf(bytes.subarray(skipUntil(bytes, after)))]
-      return
-    }
-  }
-  let rest: Buffer = Buffer.alloc(0)
-  for (let at = 0; at < size;) {
+  let begun: Buffer[] = []
+  for (let at = after > 0 ? await findStart(handle, size, after) : 0; at < size;) {
     const piece = await readAt(handle, at, Math.min(CHUNK, size - at))
     if (piece.length === 0) break
     at += piece.length
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
-    const end = at >= size ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1
-    rest = bytes.subarray(end)
-    if (end > 0) yield [...linesOf(bytes.subarray(0, end))]
+    const end = at >= size ? piece.length : piece.lastIndexOf(LINE_FEED) + 1
+    if (end === 0) {
+      begun.push(piece)
+      continue
+    }
+    const bytes = Buffer.concat([...begun, piece.subarray(0, end)])
+    begun = [piece.subarray(end)]
+    const lines = [...linesOf(after > 0 ? bytes.subarray(skipUntil(bytes, after)) : bytes)]
+    if (lines.length > 0) yield lines
   }
+}
+
+/** A line's start, from which on everything behind the cursor is found: at most four times further than it must be. */
+async function findStart(handle: FileHandle, size: number, after: number): Promise<number> {
+  for (let length = FIRST_WINDOW; length < size; length *= 4) {
+    const bytes = await readAt(handle, size - length, Math.min(CHUNK, length))
+    // A window that starts inside a line starts at the next one.
+    const skip = bytes.indexOf(LINE_FEED) + 1
+    if (skip > 0 && startsAtOrBefore(bytes.subarray(skip), after)) return size - length + skip
+  }
+  return 0
 }
 
 /** Passes over lines that claim a number up to the cursor: whether whole or damaged, nobody asks for them. */
@@ -144,7 +154,7 @@ export async function positionAtEnd(path: string): Promise<LogPosition> {
     let lastSeq = 0
     let torn = false
     for await (const window of windowsFromEnd(handle, size)) {
-      const lines = [...linesOf(window.bytes)]
+      const lines = [...linesOf(window)]
       torn = lines.at(-1)?.whole === false
       const known = lines.findLastIndex((line) => line.record !== undefined)
       const damagedBehind = lines.slice(known + 1).filter((each) => each.whole).length
@@ -159,13 +169,13 @@ export async function positionAtEnd(path: string): Promise<LogPosition> {
 }
 
 /** Ever larger stretches from a line's start to the end of the file. */
-async function* windowsFromEnd(handle: FileHandle, size: number): AsyncGenerator<{ bytes: Buffer; offset: number }> {
+async function* windowsFromEnd(handle: FileHandle, size: number): AsyncGenerator<Buffer> {
   for (let length = FIRST_WINDOW; ; length *= 4) {
     const start = Math.max(size - length, 0)
     const bytes = await readAt(handle, start, size - start)
     // A window that starts inside a line starts at the next one.
     const skip = start === 0 ? 0 : bytes.indexOf(LINE_FEED) + 1
-    if (start === 0 || skip > 0) yield { bytes: bytes.subarray(skip), offset: start + skip }
+    if (start === 0 || skip > 0) yield bytes.subarray(skip)
     if (start === 0) return
   }
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { TidemarkError } from '../base/errors.js'
 import type { Logger } from '../base/logger.js'
 import { fileOfId } from '../log/file-name.js'
 import type { OpenLogFile } from '../log/files.js'
@@ -38,6 +39,7 @@ export class LoadedSessions {
   readonly #loading = new Map<string, Promise<Loaded | undefined>>()
   /** Files that are still being put away or written by somebody else. */
   readonly #gates = new Map<string, Promise<void>>()
+  #closed = false
 
   constructor(options: LoadedSessionsOptions) {
     this.#options = options
@@ -96,6 +98,13 @@ export class LoadedSessions {
     return join(this.#options.sessionsDirectory, fileOfId(id))
   }
 
+  /** Nothing is read from now on. Waits for what is being read or put away, and gives what is in memory. */
+  async close(): Promise<Loaded[]> {
+    this.#closed = true
+    await Promise.allSettled([...this.#loading.values(), ...this.#gates.values()])
+    return this.all()
+  }
+
   #share(id: string): Promise<Loaded | undefined> {
     const loading = this.#load(id).finally(() => this.#loading.delete(id))
     this.#loading.set(id, loading)
@@ -104,6 +113,7 @@ export class LoadedSessions {
 
   async #load(id: string): Promise<Loaded | undefined> {
     await this.#gates.get(id)
+    if (this.#closed) throw new TidemarkError('CLOSED', 'The session store is closed.')
     const read = await SessionFile.load(id, this.#fileOptions(id))
     if (read === undefined) return undefined
     const { session, file, damage } = read

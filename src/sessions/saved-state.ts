@@ -22,6 +22,9 @@ const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant', 'system', 'too
 /** Below this size a file is never worth a rewrite. */
 const SMALL_FILE = 16 * 1024
 
+/** Sizes are compared with that of a file, where a letter may take up to four bytes. */
+export const bytesOf = (json: string): number => Buffer.byteLength(json)
+
 /** What has to be written, ready as text; `accept` says that it was handed to the log. */
 export interface Difference {
   /** The fields of one record, or `undefined` when nothing changed. */
@@ -48,7 +51,7 @@ export class SavedState {
     state.#toolCalls.accept(
       0,
       session.toolCalls,
-      session.toolCalls.map((call) => JSON.stringify(call).length),
+      session.toolCalls.map((call) => bytesOf(JSON.stringify(call))),
     )
     state.#fields = serialiseFields(session, finishedRuns)
     return state
@@ -61,7 +64,7 @@ export class SavedState {
   /** Whether a file of this size carries more dead bytes than live ones. */
   isMostlyDead(fileBytes: number): boolean {
     if (fileBytes <= SMALL_FILE) return false
-    const fieldBytes = Object.values(this.#fields).reduce((sum, json) => sum + json.length, 0)
+    const fieldBytes = Object.values(this.#fields).reduce((sum, json) => sum + bytesOf(json), 0)
     const live = this.#messages.totalBytes + this.#toolCalls.totalBytes + fieldBytes
     return fileBytes - live > live
   }
@@ -128,11 +131,7 @@ function differenceOf<T extends object>(
 
 function acceptList<T extends object>(saved: TrackedList<T>, { start, items, json }: ListDifference<T>): void {
   if (items.length === 0 && start === saved.length) return
-  saved.accept(
-    start,
-    items,
-    json.map((text) => text.length),
-  )
+  saved.accept(start, items, json.map(bytesOf))
 }
 
 function serialiseFields(session: Session, finishedRuns: readonly string[]): Record<string, string> {

@@ -15,12 +15,17 @@ export class Saver {
     this.#index = index
   }
 
-  /** What is written is the session as it is now: nothing here waits before `file.save` has taken it. */
   async save(loaded: Loaded, options: SaveOptions): Promise<void> {
+    const { finishedRuns } = loaded.file
+    await this.write(loaded, options)
+    if (options.fsync === true) await this.markSaved(loaded, finishedRuns)
+  }
+
+  /** What is written is the session as it is now: nothing here waits before `file.save` has taken it. */
+  async write(loaded: Loaded, options: SaveOptions): Promise<void> {
     const { fsync = false, index = true, touch = true, truncate = false } = options
     const { session, file } = loaded
     const { updatedAt } = session
-    const finished = file.finishedRuns
     if (touch) session.updatedAt = this.#settings.clock.now()
     let writing: Promise<unknown>
     try {
@@ -32,7 +37,6 @@ export class Saver {
     const indexing = index ? this.putIndex(session) : undefined
     await writing
     await indexing
-    if (fsync) await this.#markSaved(loaded, finished)
   }
 
   /** The index only repeats what the file says, so a save does not fail for it. */
@@ -75,7 +79,7 @@ export class Saver {
     try {
       if (file.finishedRuns.length > 0 && file.exists) {
         await file.sync()
-        await this.#markSaved(loaded, file.finishedRuns)
+        await this.markSaved(loaded, file.finishedRuns)
       }
     } catch (error) {
       this.#settings.logger.error({ err: error, sessionId: session.id }, 'a session could not be synced')
@@ -85,11 +89,12 @@ export class Saver {
 
   async #flushOne(loaded: Loaded): Promise<void> {
     const { session, file } = loaded
-    if (file.isDurable(session)) await this.#markSaved(loaded, file.finishedRuns)
+    if (file.isDurable(session)) await this.markSaved(loaded, file.finishedRuns)
     else await this.save(loaded, { fsync: true, touch: file.hasChanges(session) })
   }
 
-  async #markSaved({ session, file }: Loaded, runs: readonly string[]): Promise<void> {
+  /** The transcript holds these runs on stable storage: their journals may go when retention says so. */
+  async markSaved({ session, file }: Loaded, runs: readonly string[]): Promise<void> {
     const { journal, logger } = this.#settings
     for (const runId of runs) {
       try {

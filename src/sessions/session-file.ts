@@ -8,7 +8,7 @@ import { isMissing, type OpenLogFile } from '../log/files.js'
 import type { LogRecord } from '../log/line.js'
 import type { OpenFiles } from '../log/open-files.js'
 import { readPrefix } from '../log/scan.js'
-import { SavedState } from './saved-state.js'
+import { bytesOf, SavedState } from './saved-state.js'
 import type { DamageReport, Message, Session, ToolCall } from './types.js'
 
 export const SESSION_FORMAT = Object.freeze({ format: 'tidemark-session', version: 1 })
@@ -121,7 +121,7 @@ export class SessionFile {
       const { record, accept } = this.#state.difference(session, this.finishedRuns)
       if (record === undefined) return durable ? this.#log.sync() : Promise.resolve()
       accept()
-      if (!this.#state.isMostlyDead(this.#log.size + record.length)) return this.#log.append(record, durable)
+      if (!this.#state.isMostlyDead(this.#log.size + bytesOf(record))) return this.#log.append(record, durable)
     }
     const { records, accept } = this.#state.snapshot(session, this.finishedRuns)
     accept()

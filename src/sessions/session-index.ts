@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TidemarkError } from '../base/errors.js'
 import type { Logger } from '../base/logger.js'
 import { AppendLog } from '../log/append-log.js'
 import { fileOfId, idOfFile } from '../log/file-name.js'
@@ -34,6 +35,8 @@ export class SessionIndex {
   readonly #unlisted: Set<string>
   #mustReplace: boolean
   #failuresSeen = 0
+  /** The size at which the file is written anew: half of it is dead then, at least. */
+  #compactAt: number
 
   private constructor(
     options: SessionIndexOptions,
@@ -45,6 +48,7 @@ export class SessionIndex {
     this.#entries = new Map(read.entries.filter(({ id }) => files.has(id)).map((entry) => [entry.id, entry]))
     this.#unlisted = new Set(ids.filter((id) => !this.#entries.has(id)))
     this.#mustReplace = read.damaged
+    this.#compactAt = compactionSize(read.liveBytes)
     this.#log = new AppendLog({
       path: options.path,
       header: INDEX_FORMAT,
@@ -69,6 +73,8 @@ export class SessionIndex {
         if (read !== undefined && this.#unlisted.has(id)) this.#entries.set(id, entryOf(read.session))
       } catch (error) {
         this.#options.logger.error({ err: error, sessionId: id }, 'a session cannot be read; it is not listed')
+        // What the disk refused now it may give to the next who asks; a file of another version stays one.
+        if (!(error instanceof TidemarkError)) continue
       }
       this.#unlisted.delete(id)
     }
@@ -116,16 +122,24 @@ export class SessionIndex {
 
   async #write(record: object): Promise<void> {
     const mustReplace = this.#mustReplace || this.#failuresSeen !== this.#log.failures
-    if (!mustReplace && this.#log.size < Math.max(SMALL_FILE, this.#entries.size * 400)) {
+    if (!mustReplace && this.#log.size < this.#compactAt) {
       await this.#log.append(serialiseFields(record), false)
       return
     }
     this.#mustReplace = false
     this.#failuresSeen = this.#log.failures
     const records = [...this.#entries.values()].map((entry) => ({ fields: serialiseFields(entry) }))
-    await this.#log.replace(records, false)
+    // Whoever writes meanwhile appends to the new file.
+    this.#compactAt = Infinity
+    try {
+      await this.#log.replace(records, false)
+    } finally {
+      this.#compactAt = compactionSize(this.#log.size)
+    }
   }
 }
+
+const compactionSize = (liveBytes: number): number => Math.max(SMALL_FILE, 2 * liveBytes)
 
 function entryOf({ id, title, updatedAt, messages }: Session): SessionEntry {
   return { id, title, updatedAt, messageCount: messages.length }
@@ -136,16 +150,18 @@ async function readIndex(path: string) {
   try {
     bytes = await readFile(path)
   } catch (error) {
-    if (isMissing(error)) return { entries: [], position: undefined, damaged: false }
+    if (isMissing(error)) return { entries: [], liveBytes: 0, position: undefined, damaged: false }
     throw error
   }
   const prefix = readPrefix(bytes, INDEX_FORMAT, path)
-  if (prefix.damagedLine !== undefined) return { entries: [], position: prefix.position, damaged: true }
-  const entries = new Map<string, SessionEntry>()
-  for (const { record } of prefix.records) {
+  if (prefix.damagedLine !== undefined) return { entries: [], liveBytes: 0, position: prefix.position, damaged: true }
+  const live = new Map<string, { entry: SessionEntry; bytes: number }>()
+  for (const { record, bytes: length } of prefix.records) {
     const { id, title, updatedAt, messageCount, gone } = record as unknown as SessionEntry & { gone?: true }
-    if (gone === true) entries.delete(id)
-    else entries.set(id, { id, title, updatedAt, messageCount })
+    if (gone === true) live.delete(id)
+    else live.set(id, { entry: { id, title, updatedAt, messageCount }, bytes: length })
   }
-  return { entries: [...entries.values()], position: prefix.position, damaged: false }
+  const all = [...live.values()]
+  const liveBytes = all.reduce((sum, each) => sum + each.bytes, 0)
+  return { entries: all.map(({ entry }) => entry), liveBytes, position: prefix.position, damaged: false }
 }

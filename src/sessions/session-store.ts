@@ -60,7 +60,7 @@ export class SessionStore {
       locks: this.#locks,
       recoverer: this.#recoverer,
       require: (id) => this.#require(id),
-      save: (loaded, options) => this.#saver.save(loaded, options),
+      saver: this.#saver,
       stopCheckpointers: (id) => this.#stopCheckpointers(id),
     })
   }
@@ -377,7 +377,7 @@ export class SessionStore {
   async #closeAll(): Promise<void> {
     await this.stopCheckpointers()
     try {
-      for (const loaded of this.#sessions.all()) await this.#saver.putAway(loaded)
+      for (const loaded of await this.#sessions.close()) await this.#saver.putAway(loaded)
       await this.#index.close()
     } finally {
       await this.#processLock.release()

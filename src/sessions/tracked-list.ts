@@ -94,8 +94,9 @@ function isUnchanged(item: object, copy: Copy): boolean {
   return keys === copy.keys
 }
 
+/** All but bytes: JavaScript cannot freeze those, and says so by throwing. */
 function freezeDeep(value: unknown): void {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.isFrozen(value)) return
   Object.freeze(value)
   for (const key in value) freezeDeep(value[key as keyof typeof value])
 }

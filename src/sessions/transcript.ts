@@ -68,19 +68,32 @@ export function clearPending(session: Session): void {
 
 /**
  * Puts a run's output behind the user's message. What a checkpoint had already put there is the same output, shorter or
- * longer: the longer one stays, so that nothing stands there twice.
+ * longer: the longer one stays, so that nothing stands there twice. Both are in the order in which they were put out.
  */
 export function placeOutput(session: Session, userIndex: number, output: RunOutput): void {
   const contents = output.messages.map(({ content }) => content)
-  for (let at = session.messages.length - 1; at > userIndex; at--) {
-    const message = session.messages[at]
-    if (message?.role !== 'assistant' || message.interruption !== undefined) continue
-    const { content } = message
-    const same = contents.findIndex((text) => text.startsWith(content) || (text !== '' && content.startsWith(text)))
+  const repeated: number[] = []
+  let next = 0
+  for (const [at, { role, content, interruption }] of session.messages.entries()) {
+    if (at <= userIndex || role !== 'assistant' || interruption !== undefined) continue
+    const same = findSame(contents, content, next)
     if (same === -1) continue
+    repeated.push(at)
+    // An empty one says nothing about where the output stands.
+    if (content === '') continue
     if (content.length > (contents[same]?.length ?? 0)) contents[same] = content
-    spliceMessages(session, at, 1, { messages: [], toolCalls: [] })
+    next = same + 1
   }
+  for (const at of repeated.reverse()) spliceMessages(session, at, 1, { messages: [], toolCalls: [] })
   const messages = output.messages.map((message, at) => ({ ...message, content: contents[at] ?? message.content }))
   spliceMessages(session, session.messages.length, 0, { messages, toolCalls: output.toolCalls })
+}
+
+/** The same words, or else the first that begin with these or that these begin with. */
+function findSame(contents: readonly string[], content: string, from: number): number {
+  const exact = contents.indexOf(content, from)
+  if (exact !== -1) return exact
+  return contents.findIndex(
+    (text, at) => at >= from && (text.startsWith(content) || (text !== '' && content.startsWith(text))),
+  )
 }

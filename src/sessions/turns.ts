@@ -7,9 +7,10 @@ import { hasPendingTurn, type Recoverer } from './recovery.js'
 import { interruptTurn } from './recovery-plan.js'
 import { remember, rememberLength } from './remember.js'
 import { outputOf } from './run-output.js'
+import type { Saver } from './saver.js'
 import type { SessionLocks } from './session-locks.js'
 import { clearPending, placeOutput, placePendingMessage } from './transcript.js'
-import type { Message, SaveOptions, Session, ToolCall, TurnOutcome } from './types.js'
+import type { Message, Session, ToolCall, TurnOutcome } from './types.js'
 
 export interface BeginTurn {
   readonly text: string
@@ -33,9 +34,15 @@ export interface TurnsOptions {
   readonly locks: SessionLocks
   readonly recoverer: Recoverer
   readonly require: (id: string) => Promise<Loaded>
-  readonly save: (loaded: Loaded, options: SaveOptions) => Promise<void>
+  readonly saver: Saver
   readonly stopCheckpointers: (id: string) => Promise<void>
 }
+
+/**
+ * How many finished runs may wait for a durable save until one is made for them: every save writes their names, and
+ * their journals cannot go before it.
+ */
+const MOST_UNMARKED = 16
 
 /** Begin, end and cancel of a turn. A run is alive from its begin until one of the other two. */
 export class Turns {
@@ -83,6 +90,8 @@ export class Turns {
       const loaded = await this.#options.require(id)
       const { session } = loaded
       const { finishedRuns } = loaded.file
+      // A run that works may change the session while it is asked for, so nothing is remembered before.
+      await this.#refuseAlive(session)
       const putBack = hasPendingTurn(session) ? remember(session) : rememberLength(session)
       try {
         await this.#endPendingTurn(loaded)
@@ -91,7 +100,7 @@ export class Turns {
         session.pendingStartedAt = this.#options.settings.clock.now()
         session.pendingFrom = session.messages.length
         session.activeRunId = runId
-        await this.#options.save(loaded, { fsync })
+        await this.#options.saver.save(loaded, { fsync })
       } catch (error) {
         putBack()
         loaded.file.finishedRuns = finishedRuns
@@ -117,8 +126,7 @@ export class Turns {
         session.toolCalls.push({ ...call, messageIndex: Math.max(start + call.messageIndex - skipped, 0) })
       }
       clearPending(session)
-      await this.#saveFinished(loaded, runId, options.fsync === true, putBack)
-      await this.#journal(session.id, runId, 'done')
+      await this.#saveFinished(loaded, runId, 'done', options.fsync === true, putBack)
       return { status: 'ended', sessionId: session.id }
     })
   }
@@ -136,8 +144,7 @@ export class Turns {
         // What was put out cannot be read now: a marker keeps its place, and a later read brings it.
         interruptTurn(session, view, this.#options.settings.clock.now())
       }
-      await this.#saveFinished(loaded, runId, false, putBack)
-      await this.#journal(session.id, runId, 'cancel')
+      await this.#saveFinished(loaded, runId, 'cancel', false, putBack)
       return { status: 'cancelled', sessionId: session.id }
     })
   }
@@ -163,19 +170,30 @@ export class Turns {
     return next === undefined ? id : this.#placeOf(next, runId)
   }
 
-  async #saveFinished(loaded: Loaded, runId: string, fsync: boolean, putBack: () => void): Promise<void> {
-    const isHeld = !loaded.session.recoveries.some((recovery) => recovery.runId === runId)
-    if (this.#options.settings.journal !== undefined && isHeld) {
-      loaded.file.finishedRuns = [...loaded.file.finishedRuns, runId]
-    }
+  async #saveFinished(
+    loaded: Loaded,
+    runId: string,
+    event: 'done' | 'cancel',
+    fsync: boolean,
+    putBack: () => void,
+  ): Promise<void> {
+    const { saver, settings } = this.#options
+    const { session, file } = loaded
+    const isHeld = !session.recoveries.some((recovery) => recovery.runId === runId)
+    if (settings.journal !== undefined && isHeld) file.finishedRuns = [...file.finishedRuns, runId]
+    const { finishedRuns } = file
+    const durable = fsync || finishedRuns.length >= MOST_UNMARKED
     try {
-      await this.#options.save(loaded, { fsync, truncate: true })
+      await saver.write(loaded, { fsync: durable, truncate: true })
     } catch (error) {
-      loaded.file.finishedRuns = loaded.file.finishedRuns.filter((each) => each !== runId)
+      file.finishedRuns = file.finishedRuns.filter((each) => each !== runId)
       putBack()
       throw error
     }
-    this.forget(loaded.session.id, runId)
+    this.forget(session.id, runId)
+    await this.#journal(session.id, runId, event)
+    // Last, because only a journal that exists can be marked, and this run's may begin with its end.
+    if (durable) await saver.markSaved(loaded, finishedRuns)
   }
 
   /** The transcript has the turn; a journal that cannot say so as well is only logged. */
@@ -188,16 +206,17 @@ export class Turns {
     }
   }
 
+  async #refuseAlive({ id, activeRunId }: Session): Promise<void> {
+    if (activeRunId === null || !(await this.isAlive(id, activeRunId))) return
+    throw new TidemarkError(
+      'RUN_ALIVE',
+      `Session ${id} has a turn that still runs (${activeRunId}). End or cancel it before the next one begins.`,
+      { details: { id, runId: activeRunId } },
+    )
+  }
+
   async #endPendingTurn({ session, file }: Loaded): Promise<void> {
     if (!hasPendingTurn(session)) return
-    const { activeRunId } = session
-    if (activeRunId !== null && (await this.isAlive(session.id, activeRunId))) {
-      throw new TidemarkError(
-        'RUN_ALIVE',
-        `Session ${session.id} has a turn that still runs (${activeRunId}). End or cancel it before the next one begins.`,
-        { details: { id: session.id, runId: activeRunId } },
-      )
-    }
     const { finishedRuns } = await this.#options.recoverer.recover(session, { ignoreGrace: true })
     file.finishedRuns = [...file.finishedRuns, ...finishedRuns]
   }

@@ -12,6 +12,22 @@ describe('search', () => {
     expect(contents(await memory.search('where does zoe live, sao paulo?'))[0]).toBe('Zoë lives in São Paulo')
   })
 
+  it('a pasted page is as good as its beginning', async () => {
+    const memory = await openMemory({ dimensions: 1_024 })
+    await memory.add('Alice drinks green tea')
+    // Every word of it once cost a vector: this would take minutes.
+    const page = Array.from({ length: 500_000 }, (_, n) => `word${n}`).join(' ')
+    const question = `What does Alice drink? ${page}`
+    for (const found of [
+      await memory.search(question),
+      await memory.related(`Alice ${page}`),
+      await memory.probe(page),
+    ]) {
+      expect(found.length).toBeLessThanOrEqual(1)
+    }
+    expect(contents(await memory.search(question))).toEqual(['Alice drinks green tea'])
+  })
+
   it.each([
     ['我住在北京', '北京', '上海'],
     ['我喜欢绿茶', '茶', '酒'],

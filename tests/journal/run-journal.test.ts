@@ -1,10 +1,11 @@
-import { appendFile, readdir, readFile, stat, truncate, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { RunJournal, type JournalEvent, type RunJournalOptions } from '../../src/journal/index.js'
 import { stateAfter } from '../../src/journal/run-state.js'
 import type { JournalEventName, RunState } from '../../src/journal/types.js'
+import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { encodeLine, serialiseFields } from '../../src/log/line.js'
 import { diskError, faultyFiles } from '../support/faulty-files.js'
 import { manualTime } from '../support/manual-time.js'
@@ -131,6 +132,22 @@ describe('appending', () => {
   })
 })
 
+test('many live runs are synced and closed with a bounded number of open files', async () => {
+  let open = 0
+  let most = 0
+  const openFile: OpenLogFile = async (path, flags) => {
+    const file = await openLogFile(path, flags)
+    most = Math.max(most, ++open)
+    return { ...file, close: () => file.close().finally(() => open--) }
+  }
+  const { journal } = await openJournal({ openFile })
+  for (let n = 0; n < 700; n++) await journal.append('s', `r${n}`, 'token', { text: 'a' })
+  most = 0
+  await journal.close()
+  expect(open).toBe(0)
+  expect(most).toBeLessThan(600)
+})
+
 describe('the state of a run', () => {
   const cases: [string, [JournalEventName, object][], RunState][] = [
     ['tokens only', [['token', {}]], 'running'],
@@ -251,6 +268,15 @@ describe('when an event is durable', () => {
     await journal.close()
     expect(syncs(calls)).toBe(1)
     expect(clock.timers).toBe(0)
+  })
+
+  test('J3: interval also syncs a run that was put away before the interval was over', async () => {
+    const { openFile, calls } = faultyFiles(() => undefined)
+    const { journal, token } = await openJournal({ openFile, fsync: 'interval', maxOpenRuns: 1, clock: manualTime() })
+    await token('a')
+    await journal.append('s', 'other', 'token', { text: 'b' })
+    await journal.close()
+    expect(syncs(calls)).toBe(2)
   })
 
   test('J3: after a failed sync the journal is written anew, with its numbers, and goes on', async () => {
@@ -416,6 +442,22 @@ describe('retention', () => {
     expect(await journal.prune({})).toEqual({ removed: 0, bytes: 0 })
   })
 
+  test('J6: what is no journal in the directory does not stop it', async () => {
+    const { journal, directory, token } = await openJournal()
+    await token('a')
+    await journal.markSaved('s', 'r')
+    await writeFile(join(directory, 'a-file'), '')
+    expect(await journal.prune({ maxAgeMs: 0 })).toMatchObject({ removed: 1 })
+  })
+
+  test('J6: nor does a session that is deleted meanwhile', async () => {
+    const { journal } = await openJournal()
+    for (let n = 0; n < 50; n++) await journal.append(`s${n}`, 'r', 'token', { text: 'a' })
+    const pruning = journal.prune({ maxAgeMs: 0 })
+    await Promise.all(Array.from({ length: 50 }, (_, n) => journal.delete(`s${n}`)))
+    expect(await pruning).toEqual({ removed: 0, bytes: 0 })
+  })
+
   test('J6: deleting a session deletes its journals, and no others', async () => {
     const { journal, token } = await openJournal()
     await token('a')
@@ -467,11 +509,43 @@ describe('a session that gets a new id', () => {
     expect((await journal.summary('s', 'r')).lastSeq).toBe(3)
   })
 
+  test('K5: a run that is moved to where it is stays there', async () => {
+    const { journal, token } = await openJournal()
+    await token('a')
+    await journal.move('s', 's', 'r')
+    expect(await token('b')).toEqual({ seq: 2 })
+  })
+
   test('K5: a run without a journal yet is moved as well', async () => {
     const { journal, token } = await openJournal()
     await journal.move('s', 's2', 'r')
     await token('a')
     expect((await journal.summary('s2', 'r')).lastSeq).toBe(1)
+  })
+
+  test('K5: the old id still leads to the run after so many others that it was put away meanwhile', async () => {
+    const { journal, token } = await openJournal({ maxOpenRuns: 1 })
+    await token('a')
+    await journal.move('s', 's2', 'r')
+    for (let n = 0; n < 3; n++) await journal.append('other', `r${n}`, 'token', { text: '' })
+    expect(await token('b')).toEqual({ seq: 2 })
+    expect(texts(await collect(journal.read('s', 'r')))).toEqual(['a', 'b'])
+  })
+
+  test('K5: a journal that cannot be moved goes on where it is, under both ids, and nothing appended is lost', async () => {
+    const { journal, directory, token } = await openJournal()
+    await token('a')
+    await mkdir(join(directory, 's2', 'r.jsonl'), { recursive: true })
+    const moving = journal.move('s', 's2', 'r')
+    const during = token('b')
+    await expect(moving).rejects.toMatchObject({ code: 'EISDIR' })
+    expect(await during).toEqual({ seq: 2 })
+    expect(await journal.append('s2', 'r', 'token', { text: 'c' })).toEqual({ seq: 3 })
+    for (const id of ['s', 's2']) expect(texts(await collect(journal.read(id, 'r')))).toEqual(['a', 'b', 'c'])
+    await rm(join(directory, 's2', 'r.jsonl'), { recursive: true })
+    await journal.move('s', 's2', 'r')
+    expect(await token('d')).toEqual({ seq: 4 })
+    expect(await readdir(join(directory, 's2'))).toEqual(['r.jsonl'])
   })
 })
 

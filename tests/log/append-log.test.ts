@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { AppendLog } from '../../src/log/append-log.js'
+import { AppendLog, type AppendLogOptions } from '../../src/log/append-log.js'
 import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { serialiseFields } from '../../src/log/line.js'
 import { OpenFiles } from '../../src/log/open-files.js'
@@ -12,15 +12,9 @@ import { temporaryDirectory } from '../support/temporary.js'
 const format = { format: 'test', version: 1 }
 const fields = (n: number) => serialiseFields({ n })
 
-async function openLog(options: { openFile?: OpenLogFile; files?: OpenFiles; path?: string } = {}) {
+async function openLog(options: Partial<Pick<AppendLogOptions, 'openFile' | 'syncNames' | 'files' | 'path'>> = {}) {
   const path = options.path ?? join(await temporaryDirectory(), 'log.jsonl')
-  const log = new AppendLog({
-    path,
-    header: format,
-    position: undefined,
-    files: options.files ?? new OpenFiles(),
-    ...(options.openFile === undefined ? {} : { openFile: options.openFile }),
-  })
+  const log = new AppendLog({ files: new OpenFiles(), ...options, path, header: format, position: undefined })
   const read = async () => {
     const prefix = readPrefix(await readFile(path), format, path)
     return { values: prefix.records.map(({ record }) => record['n']), damagedLine: prefix.damagedLine }
@@ -194,6 +188,47 @@ describe('the append log', () => {
     await log.close()
   })
 
+  test('a new file whose directory could not be synced is not cut to the length of the old one', async () => {
+    let failing = false
+    const syncNames = () => (failing ? Promise.reject(diskError('EMFILE')) : Promise.resolve())
+    const { log, read } = await openLog({ syncNames })
+    await log.append(fields(1), true)
+    failing = true
+    await expect(
+      log.replace(
+        [1, 2, 3].map((n) => ({ fields: fields(n) })),
+        true,
+      ),
+    ).rejects.toMatchObject({
+      code: 'WRITE_FAILED',
+    })
+    failing = false
+    expect(await read()).toEqual({ values: [1, 2, 3], damagedLine: undefined })
+    await expect(log.append(fields(4), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
+    await log.replace(
+      [1, 2, 3, 4].map((n) => ({ fields: fields(n) })),
+      true,
+    )
+    expect((await read()).values).toEqual([1, 2, 3, 4])
+    await log.close()
+  })
+
+  test('a file that cannot be opened for want of descriptors holds no half line: the log goes on', async () => {
+    const files = new OpenFiles(1)
+    let exhausted = false
+    const openFile: OpenLogFile = (path, flags) =>
+      exhausted ? Promise.reject(diskError('EMFILE')) : openLogFile(path, flags)
+    const { log, read } = await openLog({ files, openFile })
+    await log.append(fields(1), false)
+    exhausted = true
+    await expect(log.append(fields(2), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
+    exhausted = false
+    expect(log.poisoned).toBe(false)
+    expect(await log.append(fields(3), false)).toBe(2)
+    expect(await read()).toEqual({ values: [1, 3], damagedLine: undefined })
+    await log.close()
+  })
+
   test('files are readable by their owner only', async () => {
     const { log, path } = await openLog()
     await log.append(fields(1), false)
@@ -225,5 +260,35 @@ describe('the append log', () => {
       await log.close()
     }
     expect(files.count).toBe(0)
+  })
+
+  test('after more logs were busy at once than may be open, the others are released', async () => {
+    const directory = await temporaryDirectory()
+    const files = new OpenFiles(3)
+    const logs = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => openLog({ files, path: join(directory, `${n}.jsonl`) })),
+    )
+    for (let round = 1; round <= 2; round++) await Promise.all(logs.map(({ log }) => log.append(fields(round), true)))
+    await logs[0]?.log.append(fields(3), false)
+    expect(files.count).toBe(3)
+    await Promise.all(logs.map(({ log }) => log.close()))
+  })
+
+  test('a file that fails when it is closed is the trouble of its own log, not of the one that needed the place', async () => {
+    const directory = await temporaryDirectory()
+    const files = new OpenFiles(1)
+    const openFile: OpenLogFile = async (path, flags) => {
+      const file = await openLogFile(path, flags)
+      if (flags === 'wx') return file
+      return { ...file, close: () => file.close().then(() => Promise.reject(diskError('EIO'))) }
+    }
+    const failing = await openLog({ files, openFile, path: join(directory, 'a.jsonl') })
+    const other = await openLog({ files, path: join(directory, 'b.jsonl') })
+    for (const n of [1, 2]) await failing.log.append(fields(n), false)
+    for (const n of [1, 2]) expect(await other.log.append(fields(n), false)).toBe(n)
+    await expect(failing.log.append(fields(3), false)).rejects.toMatchObject({ code: 'WRITE_FAILED' })
+    await failing.log.replace([{ fields: fields(1) }], true)
+    await other.log.close()
+    await failing.log.close()
   })
 })

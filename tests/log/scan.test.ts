@@ -91,6 +91,15 @@ describe('reading a log', () => {
     expect(bytes).toBeLessThan(10_000)
   })
 
+  test('reading behind an early cursor goes piece by piece, as reading from the start does', async () => {
+    const path = await fileWith(logText(20_000))
+    const handle = await open(path, 'r')
+    let most = 0
+    for await (const lines of readLinesAfter(handle, 1)) most = Math.max(most, lines.length)
+    await handle.close()
+    expect(most).toBeLessThan(3_000)
+  })
+
   test('a line longer than every read is still one line', async () => {
     const long = header + line(1, { text: 'x'.repeat(300_000) }) + line(2, { n: 2 })
     const path = await fileWith(long)

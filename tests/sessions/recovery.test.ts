@@ -465,6 +465,20 @@ describe('an interrupted turn', () => {
     expect(await readFile(join(journalDirectory, 'a', 'r2.jsonl')).catch(() => 'gone')).toBe('gone')
   })
 
+  test('J6: a run that put out nothing leaves a journal with its end, which may go as well', async () => {
+    const { store, journal } = await openJournaledStore()
+    await store.create({ id: 'a' })
+    for (const [runId, fsync] of [
+      ['r1', true],
+      ['r2', false],
+    ] as const) {
+      await store.beginTurn('a', { text: 'go', runId })
+      await store.endTurn('a', runId, [{ role: 'assistant', content: 'done' }], { fsync })
+    }
+    await store.flushAll()
+    expect(await journal.prune({ maxAgeMs: 0 })).toMatchObject({ removed: 2 })
+  })
+
   test('J6: deleting a session deletes its journals', async () => {
     const { store, journal } = await openJournaledStore()
     await store.save(await store.create({ id: 'a' }))

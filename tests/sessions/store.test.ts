@@ -1,11 +1,12 @@
-import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { encodeLine, serialiseFields } from '../../src/log/line.js'
 import { SessionStore } from '../../src/sessions/index.js'
 import { diskError, faultyFiles } from '../support/faulty-files.js'
 import { temporaryDirectory } from '../support/temporary.js'
-import { assistant, openStore, user } from './support.js'
+import { assistant, openJournaledStore, openStore, user } from './support.js'
 
 const exists = (path: string) =>
   stat(path).then(
@@ -14,6 +15,16 @@ const exists = (path: string) =>
   )
 const indexOf = (directory: string) => join(directory, 'index.jsonl')
 const sizeOf = async (path: string) => (await stat(path)).size
+
+/** Counts the files that were put in place whole. */
+function countRewrites() {
+  let count = 0
+  const openFile: OpenLogFile = (path, flags) => {
+    if (flags === 'wx') count += 1
+    return openLogFile(path, flags)
+  }
+  return { openFile, rewrites: () => count }
+}
 
 describe('saving', () => {
   test('S1: save writes the session and its index entry', async () => {
@@ -190,6 +201,35 @@ describe('saving', () => {
     expect(written[1]).toBeLessThan(written[0]! * 1.2)
   })
 
+  test.each(['Die Bäckerei öffnet früh.', 'Сегодня идёт дождь.', '今日は雨が降っています。', '🌧️🌧️🌧️'])(
+    'S5: appending rewrites nothing, whatever the script: %s',
+    async (text) => {
+      const { openFile, rewrites } = countRewrites()
+      const { store } = await openStore({ openFile })
+      const session = await store.create({ id: 'a', messages: Array.from({ length: 500 }, () => user(text.repeat(5))) })
+      await store.save(session)
+      const before = rewrites()
+      for (let n = 0; n < 20; n++) {
+        session.messages.push(assistant(text))
+        await store.save(session, { index: false })
+      }
+      expect(rewrites()).toBe(before)
+    },
+  )
+
+  test('S5: completing the 400th turn costs about what completing the first did, also with a journal', async () => {
+    const { store, fileOf } = await openJournaledStore()
+    await store.create({ id: 'a' })
+    const lengths: number[] = []
+    for (let n = 0; n < 400; n++) {
+      await store.beginTurn('a', { text: 'How is the weather?', runId: `run-${n}` })
+      await store.endTurn('a', `run-${n}`, [{ role: 'assistant', content: 'It rains.' }])
+      const lines = (await readFile(fileOf('a'), 'utf8')).split('\n')
+      lengths.push(Math.max(...lines.map((line) => line.length)))
+    }
+    expect(Math.max(...lengths)).toBeLessThan(lengths[0]! + 1_000)
+  })
+
   test('S5: the file is rewritten when it carries more dead bytes than live ones', async () => {
     const { store, fileOf, reopen } = await openStore()
     const session = await store.create({ id: 'a', messages: [user('x'.repeat(2_000))] })
@@ -233,6 +273,20 @@ describe('saving', () => {
     const read = (await again.store.get('a'))!
     expect(read.messages).toEqual(session.messages)
     expect(() => (read.messages[5]!.content = 'edited')).toThrow(TypeError)
+  })
+
+  test('S5: bytes in an attachment, which cannot be frozen, do not keep their message or later ones from the file', async () => {
+    const { store, reopen } = await openStore()
+    const image = { ...user('look'), attachments: [{ name: 'x.png', bytes: new Uint8Array([1, 2]) }] }
+    const session = await store.create({ id: 'a', messages: [image] })
+    await store.save(session)
+    for (let n = 0; n < 50; n++) {
+      session.messages.push(user(String(n)))
+      await store.save(session)
+    }
+    const read = (await (await reopen()).store.get('a'))!
+    expect(read.messages).toHaveLength(51)
+    expect(read.messages[0]?.attachments).toEqual([{ name: 'x.png', bytes: { 0: 1, 1: 2 } }])
   })
 
   test('S6: saving fewer messages than are on disk is an error that names both counts', async () => {
@@ -378,6 +432,39 @@ describe('the index', () => {
     expect((await store.list())[0]?.title).toBe('title 999')
   })
 
+  test('S5: long titles do not make every save rewrite the index', async () => {
+    const { openFile, rewrites } = countRewrites()
+    const { store, reopen, directory } = await openStore({ openFile })
+    const sessions = await Promise.all(
+      Array.from({ length: 300 }, (_, n) => store.create({ id: `s${n}`, title: '長い題'.repeat(200) })),
+    )
+    for (const session of sessions) await store.save(session)
+    const before = rewrites()
+    for (const session of sessions.slice(0, 50)) await store.save(session)
+    expect(rewrites()).toBe(before)
+    const again = await reopen()
+    const session = (await again.store.get('s0'))!
+    for (let n = 0; n < 50; n++) await again.store.save(session)
+    expect(rewrites()).toBe(before)
+    for (let n = 0; n < 700; n++) await again.store.save(session)
+    expect(rewrites()).toBeGreaterThan(before)
+    expect(await sizeOf(indexOf(directory))).toBeLessThan(300 * 2_000 * 2.1)
+  })
+
+  test('S8: a session that cannot be read for a moment is listed when it can be', async () => {
+    const { store, directory, fileOf, reopen } = await openStore()
+    await store.save(await store.create({ id: 'a', messages: [user('a')] }))
+    await store.close()
+    await rm(indexOf(directory))
+    await rename(fileOf('a'), join(directory, 'elsewhere'))
+    await mkdir(fileOf('a'))
+    const again = await reopen()
+    expect(await again.store.list()).toEqual([])
+    await rm(fileOf('a'), { recursive: true })
+    await rename(join(directory, 'elsewhere'), fileOf('a'))
+    expect(await again.store.list()).toMatchObject([{ id: 'a', messageCount: 1 }])
+  })
+
   test('a session or index of a newer version is refused with a clear message', async () => {
     const { store, directory, fileOf } = await openStore()
     await writeFile(fileOf('a'), encodeLine(0, serialiseFields({ format: 'tidemark-session', version: 2 })))
@@ -460,6 +547,30 @@ describe('opening', () => {
     await store.save(await store.create({ id: 'still-mine' }))
     await store.close()
     await (await SessionStore.open({ directory })).close()
+  })
+
+  test('S9: a lock that is no lock any more is named, with what to do', async () => {
+    const directory = await temporaryDirectory()
+    await writeFile(join(directory, 'lock.sqlite'), Buffer.alloc(4_096))
+    await expect(SessionStore.open({ directory })).rejects.toMatchObject({
+      code: 'CORRUPT',
+      message: expect.stringContaining(join(directory, 'lock.sqlite')) as string,
+    })
+  })
+
+  test('S9: what was begun before close writes nothing after it: another process may have the directory by then', async () => {
+    const { store, directory, fileOf, reopen } = await openStore()
+    const ids = Array.from({ length: 20 }, (_, n) => `s${n}`)
+    for (const id of ids) await store.save(await store.create({ id }))
+    const second = await reopen()
+    const changing = ids.map((id) => second.store.update(id, (session) => void session.messages.push(user('late'))))
+    const settled = Promise.allSettled(changing)
+    await second.store.close()
+    const read = () => Promise.all([...ids.map(fileOf), indexOf(directory)].map((path) => readFile(path, 'utf8')))
+    const whenFree = await read()
+    const outcomes = await settled
+    expect(await read()).toEqual(whenFree)
+    outcomes.forEach((outcome, n) => expect(whenFree[n]?.includes('late')).toBe(outcome.status === 'fulfilled'))
   })
 
   test('a closed store says so, and closing twice is fine', async () => {

@@ -107,6 +107,21 @@ describe('beginning a turn', () => {
     await expect(again.store.beginTurn('a', { text: 'two' })).rejects.toMatchObject({ code: 'RUN_ALIVE' })
   })
 
+  test('T1: a refused begin takes nothing back that the run put there meanwhile', async () => {
+    const asked = gate()
+    const { store, reopen } = await openStore()
+    await store.create({ id: 'a' })
+    await store.beginTurn('a', { text: 'one', runId: 'r1' })
+    const again = await reopen({ isRunAlive: () => asked.passed.then(() => true) })
+    const session = await again.store.getOrCreate('a')
+    const begin = again.store.beginTurn('a', { text: 'two' })
+    await turnsOfTheLoop()
+    session.messages.push(assistant('a step'))
+    asked.open()
+    await expect(begin).rejects.toMatchObject({ code: 'RUN_ALIVE' })
+    expect(contents(session)).toEqual(['a step'])
+  })
+
   test('T1: a pending turn that is not alive is recovered first, whatever its age', async () => {
     const { store, journal, reopen } = await openJournaledStore()
     await store.create({ id: 'a' })
@@ -290,6 +305,23 @@ describe('cancelling a run', () => {
     await store.update('a', ({ messages }) => void messages.push(user('q', clock.now()), assistant('Hello')))
     await store.cancelRun('a', 'r1')
     expect(contents(session)).toEqual(['q', 'Hello world'])
+  })
+
+  test('K4: steps of an answer that begin with the same words stay apart', async () => {
+    const { store, journal, clock } = await openJournaledStore()
+    const session = await store.create({ id: 'a' })
+    await store.beginTurn('a', { text: 'q', runId: 'r1' })
+    const steps = ['Let me look', 'Let me look at the other file', 'Let me']
+    for (const text of steps) {
+      await journal.append('a', 'r1', 'token', { text })
+      await journal.append('a', 'r1', 'tool', { name: 'read' })
+    }
+    await store.update('a', ({ messages }) => {
+      messages.push(user('q', clock.now()), ...steps.slice(0, 2).map((text) => assistant(text)))
+    })
+    await store.cancelRun('a', 'r1')
+    expect(contents(session)).toEqual(['q', ...steps])
+    expect(session.toolCalls.map(({ messageIndex }) => messageIndex)).toEqual([1, 2, 3])
   })
 })
 

@@ -20,6 +20,8 @@ import { VectorSpace } from './vectors.js'
 const DEFAULT_LIMIT = 10
 const RECALL_LIMIT = 5
 const LARGEST_LIMIT = 1_000
+/** Of a pasted page only the beginning is a question: every word costs a vector, on the thread of the caller. */
+const LONGEST_QUESTION = 2_048
 const MOST_ENTITIES_ASKED = 16
 /** How many facts, newest first, are compared in search of contradictions. */
 const COMPARED_FACTS = 2_000
@@ -141,21 +143,21 @@ export class HolographicProvider {
       const minTrust = options.minTrust ?? this.#settings.minTrust
       requireRange('minTrust', minTrust, 0, 1)
       const request = { limit: readLimit(options.limit, DEFAULT_LIMIT), category: options.category, minTrust }
-      return this.#search.run(requireText('query', query), request, weighing)
+      return this.#search.run(readQuestion('query', query), request, weighing)
     })
   }
 
   /** Facts about one entity. */
   probe(entity: string, options: { readonly limit?: number } = {}): Promise<Fact[]> {
     return this.#ask((weighing) =>
-      this.#about.probe(requireText('entity', entity), readLimit(options.limit, DEFAULT_LIMIT), weighing),
+      this.#about.probe(readQuestion('entity', entity), readLimit(options.limit, DEFAULT_LIMIT), weighing),
     )
   }
 
   /** Facts about one entity, and facts that mention it. */
   related(entity: string, options: { readonly limit?: number } = {}): Promise<Fact[]> {
     return this.#ask((weighing) =>
-      this.#about.related(requireText('entity', entity), readLimit(options.limit, DEFAULT_LIMIT), weighing),
+      this.#about.related(readQuestion('entity', entity), readLimit(options.limit, DEFAULT_LIMIT), weighing),
     )
   }
 
@@ -165,7 +167,7 @@ export class HolographicProvider {
       if (!Array.isArray(entities) || entities.length === 0 || entities.length > MOST_ENTITIES_ASKED) {
         throw new TypeError(`entities must be an array of 1 to ${MOST_ENTITIES_ASKED} names`)
       }
-      const names = entities.map((name) => requireText('entities', name))
+      const names = entities.map((name) => readQuestion('entities', name))
       return this.#about.reason(names, readLimit(options.limit, DEFAULT_LIMIT), weighing)
     })
   }
@@ -331,6 +333,10 @@ function requireId(id: unknown): void {
 function requireText(name: string, value: unknown): string {
   if (typeof value !== 'string') throw new TypeError(`${name} must be a string, got ${typeof value}`)
   return value
+}
+
+function readQuestion(name: string, value: unknown): string {
+  return requireText(name, value).slice(0, LONGEST_QUESTION)
 }
 
 function clamp(trust: number): number {
