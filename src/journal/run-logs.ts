@@ -23,13 +23,15 @@ interface Run {
 /** The logs of the runs that are written to now: opened on first use, moved with their session, bounded in number. */
 export class RunLogs {
   readonly #options: RunLogsOptions
-  readonly #files = new OpenFiles()
+  readonly #files: OpenFiles
   readonly #runs = new Map<string, Run>()
   /** Runs whose session was renamed while they ran: the old place leads to the new session. */
   readonly #moved = new Map<string, string>()
 
   constructor(options: RunLogsOptions) {
     this.#options = options
+    // As many as there are runs: with fewer, streams that take turns would open and close a file for every token.
+    this.#files = new OpenFiles(options.maxOpenRuns)
   }
 
   /** The session under which the run is kept now. */
@@ -44,6 +46,15 @@ export class RunLogs {
     if (run.log !== undefined && run.preparing === undefined && !run.log.poisoned) return append(run.log)
     run.preparing ??= this.#prepare(run, sessionId, runId)
     return this.#waitTurn(run, run.preparing, append)
+  }
+
+  /** A run that has ended is hardly written to again: its file is closed. One more event opens it anew. */
+  async rest(sessionId: string, runId: string): Promise<void> {
+    try {
+      await this.#runs.get(keyOf(this.placeOf(sessionId, runId), runId))?.log?.rest()
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'closing a journal failed')
+    }
   }
 
   async move(fromSessionId: string, toSessionId: string, runId: string): Promise<void> {

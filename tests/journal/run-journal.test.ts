@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { RunJournal, type JournalEvent, type RunJournalOptions } from '../../src/journal/index.js'
 import { stateAfter } from '../../src/journal/run-state.js'
 import type { JournalEventName, RunState } from '../../src/journal/types.js'
+import { openLogFile, type OpenLogFile } from '../../src/log/files.js'
 import { encodeLine, serialiseFields } from '../../src/log/line.js'
 import { diskError, faultyFiles } from '../support/faulty-files.js'
 import { manualTime } from '../support/manual-time.js'
@@ -128,6 +129,34 @@ describe('appending', () => {
         expect(await journal.append('s', run, 'token', { text: 'x' })).toEqual({ seq: round })
       }
     }
+  })
+
+  test('runs that take turns keep their files open; a run that has ended gives its file back', async () => {
+    let opened = 0
+    let open = 0
+    const openFile: OpenLogFile = async (path, flags) => {
+      const file = await openLogFile(path, flags)
+      opened += 1
+      open += 1
+      return {
+        ...file,
+        async close() {
+          open -= 1
+          await file.close()
+        },
+      }
+    }
+    const { journal } = await openJournal({ openFile })
+    const runs = Array.from({ length: 300 }, (_, at) => `run-${at}`)
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(runs.map((run) => journal.append('s', run, 'token', { text: 'x' })))
+    }
+    // Once to put the file in place, once to append to it.
+    expect({ opened, open }).toEqual({ opened: 2 * runs.length, open: runs.length })
+    await Promise.all(runs.map((run) => journal.append('s', run, 'done', {})))
+    expect({ opened, open }).toEqual({ opened: 2 * runs.length, open: 0 })
+    expect(await journal.append('s', 'run-0', 'stream_end', {})).toEqual({ seq: 5 })
+    expect(open).toBe(0)
   })
 })
 
