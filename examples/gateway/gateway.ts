@@ -57,7 +57,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const memory = keep(await options.openMemory(directory))
     const lifecycle = keep(
       await MemoryLifecycle.open({
-        ledger: sqliteLedger({ path: join(directory, 'ledger.sqlite'), logger }),
+        // On a thread of its own: while a slow disk syncs, answers go on streaming.
+        ledger: sqliteLedger({ path: join(directory, 'ledger.sqlite'), worker: true, logger }),
         // After a restart the owner of a turn is gone: an agent with the same identity stands in for it.
         revive: ({ sessionId, agentId }) => {
           const agent = memory.agent(sessionId)

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { RequestError } from './errors.js'
 
 export const TOKEN_HEADER = 'x-gateway-token'
@@ -25,7 +25,7 @@ const HEADERS = {
 export function guardRequests(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS)
-    const hosts = ownHosts(request)
+    const hosts = ownHosts(request.socket.localPort)
     const { host, origin } = request.headers
     if (host === undefined || !hosts.includes(host)) {
       throw new RequestError(403, 'FOREIGN_HOST', `This gateway answers as ${hosts.join(' or ')} only.`)
@@ -45,9 +45,9 @@ function isFromElsewhere(site: unknown): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none'
 }
 
-function ownHosts(request: FastifyRequest): string[] {
-  const { localPort } = request.socket
-  return [`127.0.0.1:${String(localPort)}`, `localhost:${String(localPort)}`]
+/** Browsers leave out the port that they would choose themselves. */
+export function ownHosts(port: number | undefined): string[] {
+  return ['127.0.0.1', 'localhost'].map((name) => (port === 80 ? name : `${name}:${String(port)}`))
 }
 
 function isSame(given: unknown, token: string): boolean {

@@ -12,6 +12,9 @@ import { addStreams } from './streams.js'
 const LARGEST_BODY = 64 * 1024
 
 const STATUS: Readonly<Record<string, number>> = { NOT_FOUND: 404, RUN_ALIVE: 409, CLOSED: 503 }
+/** Whose messages name files: people are told what it means for them. */
+const DISK_FAILED = ['WRITE_FAILED', 'LEDGER_FAILED']
+const NOT_SAVED = 'This could not be saved. Is the disk full? Make room and try again.'
 
 export async function createServer(gateway: Gateway): Promise<FastifyInstance> {
   const app = fastify({
@@ -51,6 +54,7 @@ function sendError(reply: FastifyReply, error: unknown, { logger }: Gateway): Fa
 function describe(error: unknown): { statusCode?: number; code?: string; message: string } {
   if (error instanceof RequestError) return { statusCode: error.status, code: error.code, message: error.message }
   if (error instanceof TidemarkError) {
+    if (DISK_FAILED.includes(error.code)) return { statusCode: 507, code: error.code, message: NOT_SAVED }
     const statusCode = STATUS[error.code]
     return { ...(statusCode === undefined ? {} : { statusCode }), code: error.code, message: error.message }
   }

@@ -26,7 +26,7 @@ export async function start(options: StartOptions): Promise<{ url: string; gatew
     await server.listen({ host: '127.0.0.1', port })
   } catch (error) {
     await closeGateway(gateway)
-    throw isCode(error, 'EADDRINUSE') ? portTaken(port) : error
+    throw isCode(error, 'EADDRINUSE', 'EACCES') ? portRefused(port, error) : error
   }
   const { signal } = gracefulShutdown({
     ...{ lifecycle, sessions, journal, pool, deadlineMs, logger },
@@ -54,12 +54,15 @@ export async function start(options: StartOptions): Promise<{ url: string; gatew
 function summaryOf({ drain, durationMs, exitCode }: ShutdownReport): string {
   const { committed = 0, accepted = 0, remaining = [] } = drain ?? {}
   const left = remaining.length === 0 ? 'nothing is left' : `${remaining.length} are left for the next start`
-  const learned = `${committed + accepted} stretches of conversation handed to memory, ${left}`
+  const count = committed + accepted
+  const learned = `${count} ${count === 1 ? 'stretch' : 'stretches'} of conversation handed to memory, ${left}`
   return `Stopped after ${durationMs} ms: ${learned}${exitCode === 0 ? '.' : ' (exit code 1).'}`
 }
 
-function portTaken(port: number): StartError {
-  return new StartError(`Port ${port} is taken. Stop what uses it, or choose another one: PORT=${port + 1} npm start`)
+function portRefused(port: number, error: unknown): StartError {
+  return isCode(error, 'EACCES')
+    ? new StartError(`Port ${port} is reserved for the administrator. Choose one above 1023: PORT=4747 npm start`)
+    : new StartError(`Port ${port} is taken. Stop what uses it, or choose another one: PORT=${port + 1} npm start`)
 }
 
 function explain(error: unknown, directory: string): StartError | undefined {

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream'
+import { finished, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { EventName, MemoryLifecycle } from 'tidemark'
 import { notFound } from './errors.js'
@@ -24,7 +24,8 @@ export function addStreams(app: FastifyInstance, { journal, turns, lifecycle }: 
   const send = (reply: FastifyReply, events: (signal: AbortSignal) => AsyncGenerator<string>): FastifyReply => {
     const controller = new AbortController()
     open.add(controller)
-    reply.raw.on('close', () => {
+    // Also for somebody who hung up before we came here.
+    finished(reply.raw, () => {
       open.delete(controller)
       controller.abort()
     })
@@ -61,13 +62,14 @@ export function addStreams(app: FastifyInstance, { journal, turns, lifecycle }: 
 async function* memoryEvents(lifecycle: MemoryLifecycle, signal: AbortSignal): AsyncGenerator<string> {
   const inbox = new Inbox<object>({ limit: 1_000, signal })
   const stops = MEMORY_EVENTS.map((name) => lifecycle.on(name, (event) => inbox.put({ name, ...event })))
-  signal.addEventListener('abort', () => {
+  try {
+    yield RECONNECT
+    for (let arrived = await inbox.take(); arrived !== undefined; arrived = await inbox.take()) {
+      const events = arrived === 'behind' ? [{ name: 'missed' }] : arrived
+      for (const event of events) yield message('memory', event)
+    }
+  } finally {
     for (const stop of stops) stop()
-  })
-  yield RECONNECT
-  for (let arrived = await inbox.take(); arrived !== undefined; arrived = await inbox.take()) {
-    const events = arrived === 'behind' ? [{ name: 'missed' }] : arrived
-    for (const event of events) yield message('memory', event)
   }
 }
 

@@ -18,6 +18,8 @@ export function llmExtractor({ baseUrl, model, apiKey }: Endpoint): Extractor {
   return async (turns, { signal }) => {
     const response = await fetch(`${baseUrl.replace(/\/$/, '')}/chat/completions`, {
       method: 'POST',
+      // The key goes to the endpoint that was configured and to nobody it points at.
+      redirect: 'error',
       headers: {
         'content-type': 'application/json',
         ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),

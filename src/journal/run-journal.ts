@@ -21,7 +21,7 @@ export interface RunJournalOptions {
   readonly fsync?: FsyncMode
   /** @default 1000 */
   readonly intervalMs?: number
-  /** How many runs are remembered between two appends. @default 1024 */
+  /** How many runs are remembered, with their files open, between two appends. @default 1024 */
   readonly maxOpenRuns?: number
   readonly logger?: Logger
   readonly clock?: Clock
@@ -89,6 +89,7 @@ export class RunJournal {
     const durable = this.#fsync === 'eager' || (this.#fsync === 'terminal' && ends)
     const seq = await this.#logs.with(sessionId, runId, ends, (log) => log.append(fields, durable))
     if (this.#fsync === 'interval') this.#syncLater()
+    else if (ends) await this.#logs.rest(sessionId, runId)
     return { seq }
   }
 

@@ -15,12 +15,6 @@ export interface RunLogsOptions {
   readonly syncsLater: boolean
 }
 
-/**
- * A run that streams writes for every token. Opening and closing its file around each would cost five times the write,
- * so more files stay open than a store needs.
- */
-const OPEN_FILES = 512
-
 /** Each sync takes a descriptor for the file and one for its directory. */
 const SYNCS_AT_ONCE = 16
 
@@ -38,7 +32,7 @@ const newRun = (): Run => ({ log: undefined, preparing: undefined, waiting: 0, e
 /** The logs of the runs that are written to now: opened on first use, moved with their session, bounded in number. */
 export class RunLogs {
   readonly #options: RunLogsOptions
-  readonly #files = new OpenFiles(OPEN_FILES)
+  readonly #files: OpenFiles
   readonly #runs = new Map<string, Run>()
   /** Runs whose session was renamed while they ran: every earlier place leads to the session of today. */
   readonly #moved = new Map<string, string>()
@@ -47,6 +41,8 @@ export class RunLogs {
 
   constructor(options: RunLogsOptions) {
     this.#options = options
+    // As many as there are runs: with fewer, streams that take turns would open and close a file for every token.
+    this.#files = new OpenFiles(options.maxOpenRuns)
   }
 
   /** The session under which the run is kept now. */
@@ -61,6 +57,15 @@ export class RunLogs {
     if (run.log !== undefined && run.preparing === undefined && !run.log.poisoned) return append(run.log)
     run.preparing ??= this.#prepare(run, sessionId, runId)
     return this.#waitTurn(run, run.preparing, append)
+  }
+
+  /** A run that has ended is hardly written to again: its file is closed. One more event opens it anew. */
+  async rest(sessionId: string, runId: string): Promise<void> {
+    try {
+      await this.#runs.get(keyOf(this.placeOf(sessionId, runId), runId))?.log?.rest()
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'closing a journal failed')
+    }
   }
 
   async move(fromSessionId: string, toSessionId: string, runId: string): Promise<void> {
@@ -84,7 +89,8 @@ export class RunLogs {
   async drop(sessionId: string, runId?: string): Promise<void> {
     const isIt = (key: string) =>
       runId === undefined ? key.startsWith(`${sessionId}/`) : key === keyOf(sessionId, runId)
-    for (const [key, run] of this.#runs) {
+    // Only those of now: whoever goes on appending must not keep this from ending.
+    for (const [key, run] of [...this.#runs]) {
       if (!isIt(key)) continue
       this.#runs.delete(key)
       await closeRun(run)

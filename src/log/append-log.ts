@@ -146,10 +146,15 @@ export class AppendLog {
     }
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
+  /** The same, as soon as everything that waits is written. */
+  async rest(): Promise<void> {
     while (this.#draining !== undefined) await this.#draining
     await this.release()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.rest()
   }
 
   #enqueue(item: Append | Replace): void {

@@ -13,7 +13,8 @@ import type { Session, SessionEntry } from './types.js'
 
 export const INDEX_FORMAT = Object.freeze({ format: 'tidemark-session-index', version: 1 })
 
-const SMALL_FILE = 64 * 1024
+/** Every save waits while the index is written anew, so that is done rarely: this much is read in a few milliseconds. */
+const SMALL_FILE = 1024 * 1024
 
 export interface SessionIndexOptions {
   readonly path: string

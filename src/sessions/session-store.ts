@@ -93,8 +93,10 @@ export class SessionStore {
     this.#assertOpen()
     const { id = randomUUID(), title = '', messages = [] } = init
     assertId(id, 'the session id')
-    // The second look is in the same moment as the making: of two who create at once, one is told.
-    if ((await this.#sessions.get(id)) !== undefined || this.#sessions.peek(id) !== undefined) {
+    // An id that was drawn here is nobody's, so the disk is not asked. The second look is in the same moment as the
+    // making: of two who create at once, one is told.
+    const isTaken = init.id !== undefined && (await this.#sessions.get(id)) !== undefined
+    if (isTaken || this.#sessions.peek(id) !== undefined) {
       throw new TidemarkError('SESSION_EXISTS', `Session ${id} exists. Use get() or another id.`, { details: { id } })
     }
     return this.#make(id, title, messages)

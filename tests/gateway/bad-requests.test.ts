@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { ownHosts } from '../../examples/gateway/safety.js'
 import { sendRaw } from './support/client.js'
 import { type InProcess, startInProcess } from './support/in-process.js'
 
@@ -315,6 +316,11 @@ describe('every answer', () => {
     })
     expect(answer.status).toBe(200)
   })
+})
+
+test('on port 80 a browser names no port', () => {
+  expect(ownHosts(80)).toEqual(['127.0.0.1', 'localhost'])
+  expect(ownHosts(4747)).toEqual(['127.0.0.1:4747', 'localhost:4747'])
 })
 
 test('the state of the gateway is private to its user', async () => {

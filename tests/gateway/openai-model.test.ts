@@ -97,6 +97,11 @@ test.each<[string, Handler, string]>([
     'reported an error',
   ],
   ['a hang-up', (request) => void request.socket.destroy(), 'reached'],
+  [
+    'a hang-up in the middle of an answer',
+    (request, response) => void response.write(chunk({ content: 'So' }), () => request.socket.destroy()),
+    'broke off',
+  ],
 ])('%s is an error that says so and repeats nothing secret', async (_name, handle, expected) => {
   const url = await endpoint(handle)
   const error: unknown = await answerOf(url).catch((thrown: unknown) => thrown)

@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/temporary.js'
 import { findChromium, launchChromium } from './support/chromium.js'
@@ -33,7 +33,8 @@ describe.skipIf(executable === undefined)(
       })
       page.on('pageerror', (error) => complaints.push(error.message))
       page.on('console', (message) => {
-        const isBreak = message.text().includes('ERR_')
+        // The browser's own words for a gateway that is away, and for a request that was refused.
+        const isBreak = /ERR_|status of 40[39]/.test(message.text())
         if (message.type() === 'error' && !isBreak) complaints.push(message.text())
       })
       onTestFinished(async () => {
@@ -121,6 +122,85 @@ describe.skipIf(executable === undefined)(
       await check()
       await say(page, 'count to 3')
       expect(await answers(page).last().textContent()).toBe('1 2 3')
+    })
+
+    test('a new chat that failed while the gateway was away is made when it is back', async () => {
+      const directory = await temporaryDirectory()
+      const gateway = await startGateway({ directory })
+      const page = await open(gateway.url)
+      await say(page, 'I live in Lisbon.')
+      await gateway.kill('SIGTERM')
+      await page.getByRole('button', { name: 'New chat' }).first().click()
+      await page.getByRole('alert').getByText('The gateway cannot be reached.').waitFor()
+      await startGateway({ directory, port: Number(new URL(gateway.url).port) })
+      await say(page, 'Where do I live?')
+      expect(await answers(page).allTextContents()).toEqual(['You told me: “I live in Lisbon” (from memory).'])
+      expect(await page.getByRole('alert').isVisible()).toBe(false)
+    })
+
+    test('whoever goes to another chat before the gateway has answered: the words stay in the chat in which they were said', async () => {
+      const { url } = await startGateway({ directory: await temporaryDirectory() })
+      const page = await open(url)
+      const chats = page.getByRole('navigation', { name: 'Chats' })
+      await say(page, 'count to 2')
+      await page.getByRole('button', { name: 'New chat' }).first().click()
+      await say(page, 'count to 3')
+      const held: Route[] = []
+      await page.route('**/turns', (route) => void held.push(route))
+      await question(page).fill('count to 4')
+      await question(page).press('Enter')
+      await expect.poll(() => held.length).toBe(1)
+      await chats.getByRole('button', { name: /^count to 2/ }).click()
+      await page.getByRole('heading', { name: 'count to 2' }).waitFor()
+      // The list of chats is asked for when everything else has been done.
+      const listed = page.waitForResponse('**/api/sessions')
+      await held[0]?.continue()
+      await listed
+      expect(await page.locator('.message.user .said').allTextContents()).toEqual(['count to 2'])
+      await chats.getByRole('button', { name: /^count to 3/ }).click()
+      await answers(page).getByText('1 2 3 4').waitFor()
+      expect(await answers(page).allTextContents()).toEqual(['1 2 3', '1 2 3 4'])
+    })
+
+    test('the chat that was clicked last is shown, whichever comes first', async () => {
+      const { url } = await startGateway({ directory: await temporaryDirectory() })
+      const page = await open(url)
+      const chats = page.getByRole('navigation', { name: 'Chats' })
+      await say(page, 'count to 2')
+      const slow = new URL(page.url()).hash.slice(1)
+      await page.getByRole('button', { name: 'New chat' }).first().click()
+      await say(page, 'count to 3')
+      const held: Route[] = []
+      await page.route(`**/api/sessions/${slow}`, (route) => void held.push(route))
+      await chats.getByRole('button', { name: /^count to 2/ }).click()
+      await expect.poll(() => held.length).toBe(1)
+      await page.getByRole('button', { name: 'New chat' }).first().click()
+      await page.getByRole('heading', { name: 'No finished turn is ever forgotten' }).waitFor()
+      const answered = page.waitForResponse(`**/api/sessions/${slow}`)
+      await held[0]?.continue()
+      await answered
+      await say(page, 'count to 5')
+      expect(await answers(page).allTextContents()).toEqual(['1 2 3 4 5'])
+    })
+
+    test('two tabs on one chat: an answer that runs in one is refused and then followed in the other', async () => {
+      const { url } = await startGateway({ directory: await temporaryDirectory() })
+      const page = await open(url)
+      await say(page, 'count to 2')
+      const other = await page.context().newPage()
+      await other.goto(page.url())
+      await answers(other).getByText('1 2').waitFor()
+      await question(page).fill('count slowly to 60')
+      await question(page).press('Enter')
+      await page.locator('.message.streaming', { hasText: '1 2 3' }).waitFor()
+      await question(other).fill('count to 4')
+      await question(other).press('Enter')
+      await other.locator('.message.streaming', { hasText: '1 2 3' }).waitFor()
+      expect(await question(other).inputValue()).toBe('count to 4')
+      await page.keyboard.press('Escape')
+      await other.getByText('Cancelled: this answer is partial').waitFor()
+      await question(other).press('Enter')
+      await answers(other).getByText('1 2 3 4', { exact: true }).waitFor()
     })
 
     test('works with the keyboard only: ask, cancel, undo, new chat, choose a chat', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -40,6 +40,17 @@ test('a port that is taken: says so, names the way out, exits with 1', async () 
   const { port } = other.address() as AddressInfo
   const { code, output } = await runGateway({ directory: await temporaryDirectory(), port })
   expect(output).toBe(`Port ${port} is taken. Stop what uses it, or choose another one: PORT=${port + 1} npm start\n`)
+  expect(code).toBe(1)
+})
+
+test('a port that only the administrator may use: says so, exits with 1', async (context) => {
+  const limit = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
+  if (Number(limit) <= 80) return context.skip('here everybody may listen on every port')
+  const parent = await temporaryDirectory()
+  await chmod(parent, 0o777)
+  const asNobody = process.getuid?.() === 0 ? { uid: 65_534 } : {}
+  const { code, output } = await runGateway({ directory: join(parent, 'state'), port: 80, ...asNobody })
+  expect(output).toBe('Port 80 is reserved for the administrator. Choose one above 1023: PORT=4747 npm start\n')
   expect(code).toBe(1)
 })
 

@@ -130,6 +130,34 @@ describe('appending', () => {
       }
     }
   })
+
+  test('runs that take turns keep their files open; a run that has ended gives its file back', async () => {
+    let opened = 0
+    let open = 0
+    const openFile: OpenLogFile = async (path, flags) => {
+      const file = await openLogFile(path, flags)
+      opened += 1
+      open += 1
+      return {
+        ...file,
+        async close() {
+          open -= 1
+          await file.close()
+        },
+      }
+    }
+    const { journal } = await openJournal({ openFile })
+    const runs = Array.from({ length: 300 }, (_, at) => `run-${at}`)
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(runs.map((run) => journal.append('s', run, 'token', { text: 'x' })))
+    }
+    // Once to put the file in place, once to append to it.
+    expect({ opened, open }).toEqual({ opened: 2 * runs.length, open: runs.length })
+    await Promise.all(runs.map((run) => journal.append('s', run, 'done', {})))
+    expect({ opened, open }).toEqual({ opened: 2 * runs.length, open: 0 })
+    expect(await journal.append('s', 'run-0', 'stream_end', {})).toEqual({ seq: 5 })
+    expect(open).toBe(0)
+  })
 })
 
 test('many live runs are synced and closed with a bounded number of open files', async () => {

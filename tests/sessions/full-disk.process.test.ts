@@ -1,34 +1,13 @@
-import { execFile } from 'node:child_process'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { expect, onTestFinished, test, type TestContext } from 'vitest'
+import { expect, test } from 'vitest'
 import { RunJournal } from '../../src/journal/index.js'
 import { SessionStore } from '../../src/sessions/index.js'
-import { temporaryDirectory } from '../support/temporary.js'
+import { smallDisk } from '../support/small-disk.js'
 import { user } from './support.js'
 
-const run = promisify(execFile)
-
-/** A disk of one megabyte. Needs root; skipped with the reason otherwise, except with TIDEMARK_CI=1. */
-async function smallDisk(context: TestContext): Promise<string> {
-  const directory = join(await temporaryDirectory(), 'disk')
-  await mkdir(directory)
-  try {
-    await run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory])
-  } catch (error) {
-    if (process.env['TIDEMARK_CI'] === '1') throw error
-    return context.skip(`a small disk needs root and tmpfs: ${String(error)}`)
-  }
-  // Lazily, because the SQLite for Node 20 keeps its descriptor until garbage collection.
-  onTestFinished(async () => {
-    await run('umount', ['-l', directory])
-  })
-  return directory
-}
-
 test('S2: on a full disk a save is refused, the saved session stays whole, and saving goes on when there is room', async (context) => {
-  const directory = await smallDisk(context)
+  const directory = await smallDisk(context, 1)
   const store = await SessionStore.open({ directory })
   const ballast = join(directory, 'ballast')
   await writeFile(ballast, Buffer.alloc(700 * 1024))
@@ -59,7 +38,7 @@ test('S2: on a full disk a save is refused, the saved session stays whole, and s
 })
 
 test('J1: on a full disk an event is refused and leaves no gap', async (context) => {
-  const directory = await smallDisk(context)
+  const directory = await smallDisk(context, 1)
   const journal = await RunJournal.open({ directory: join(directory, 'journal') })
   const ballast = join(directory, 'ballast')
   await writeFile(ballast, Buffer.alloc(900 * 1024))

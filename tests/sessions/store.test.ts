@@ -425,11 +425,11 @@ describe('the index', () => {
     const { store, directory } = await openStore()
     const session = await store.create({ id: 'a' })
     for (let n = 0; n < 1_000; n++) {
-      session.title = `title ${n}`
+      session.title = `${'long '.repeat(500)}title ${n}`
       await store.save(session)
     }
-    expect(await sizeOf(indexOf(directory))).toBeLessThan(70_000)
-    expect((await store.list())[0]?.title).toBe('title 999')
+    expect(await sizeOf(indexOf(directory))).toBeLessThan(1_100_000)
+    expect((await store.list())[0]?.title).toMatch(/title 999$/)
   })
 
   test('S5: long titles do not make every save rewrite the index', async () => {

@@ -42,7 +42,13 @@ export function openAiModel({ baseUrl, apiKey, model, timeoutMs = 300_000 }: Ope
         await response.body?.cancel()
         throw new ModelError(`the model's endpoint answered with HTTP ${response.status}`)
       }
-      yield* readStream(response.body)
+      try {
+        yield* readStream(response.body)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof ModelError) throw error
+        throw new ModelError("the model's endpoint broke off in the middle of its answer", { cause: error })
+      }
     },
   }
 }
@@ -57,17 +63,18 @@ interface Delta {
 }
 
 async function* readStream(body: ReadableStream<Uint8Array>): AsyncGenerator<ModelEvent> {
-  const requests: { id: string; name: string; arguments: string }[] = []
+  const requests = new Map<number, { id: string; name: string; arguments: string }>()
   for await (const data of readEvents(body)) {
     for (const { index = 0, id, function: called } of data.tool_calls ?? []) {
       // A call comes in pieces: the name first, its arguments bit by bit.
-      const request = (requests[index] ??= { id: id ?? `call_${index}`, name: '', arguments: '' })
+      const request = requests.get(index) ?? { id: id ?? `call_${index}`, name: '', arguments: '' }
+      requests.set(index, request)
       request.name += called?.name ?? ''
       request.arguments += called?.arguments ?? ''
     }
     if (data.content) yield { type: 'text', text: data.content }
   }
-  for (const request of requests) yield { type: 'tool', request: request satisfies ToolRequest }
+  for (const request of requests.values()) yield { type: 'tool', request: request satisfies ToolRequest }
 }
 
 const LONGEST_LINE = 1024 * 1024

@@ -15,9 +15,13 @@ const SUGGESTIONS = [
 /** The chat on the screen; without an id it does not exist yet. */
 let chat = emptyChat()
 let run
+/** Grows with every change of chat: what was asked for before and comes late does not take the screen back. */
+let changes = 0
 
-function emptyChat() {
-  return { id: undefined, title: '', messages: [], toolCalls: [], activeRunId: null, pendingUserMessage: null }
+/** `previousId`: the chat that was left for this one, so that the gateway learns of the boundary. */
+function emptyChat(previousId) {
+  const nothing = { title: '', messages: [], toolCalls: [], activeRunId: null, pendingUserMessage: null }
+  return { id: undefined, previousId, ...nothing }
 }
 
 // ---- showing
@@ -70,74 +74,85 @@ function whenOf(time) {
 
 async function openChat(id) {
   clearProblem()
-  leaveRun()
   closeDrawers()
-  chat = await api.chat(id)
+  const change = ++changes
+  const opened = await api.chat(id)
+  if (change !== changes) return
+  leaveRun()
+  chat = opened
   history.replaceState(null, '', `#${id}`)
   showChat()
   await showChats()
-  if (chat.activeRunId !== null) follow(chat.id, chat.activeRunId)
+  followActive()
 }
 
 /** The screen changes at once; the gateway learns of the boundary and nobody waits for memory. */
 async function newChat() {
   clearProblem()
   closeDrawers()
-  const previous = chat
-  if (previous.id !== undefined && previous.messages.length === 0 && previous.activeRunId === null) {
-    $('question').focus()
-    return
+  if (chat.messages.length > 0 || chat.activeRunId !== null) {
+    changes++
+    leaveRun()
+    chat = emptyChat(chat.id)
+    showChat()
   }
-  leaveRun()
-  chat = emptyChat()
-  showChat()
   $('question').focus()
-  await createChat(previous.id)
+  if (chat.id !== undefined) return
+  await createChat(chat)
   await showChats()
 }
 
-/** Once for each chat, also when somebody sends before the answer to "New chat" is here. */
-function createChat(previousId) {
-  const created = chat
-  created.creating ??= api.newChat(previousId).then(({ id }) => {
-    created.id = id
-    if (chat === created) history.replaceState(null, '', `#${id}`)
-  })
+/** Once for each chat, also when somebody sends before the answer to "New chat" is here; again only if it failed. */
+function createChat(created) {
+  created.creating ??= api.newChat(created.previousId).then(
+    ({ id }) => {
+      created.id = id
+      if (chat === created) history.replaceState(null, '', `#${id}`)
+    },
+    (error) => {
+      created.creating = undefined
+      throw error
+    },
+  )
   return created.creating
 }
 
 async function ask(text) {
   clearProblem()
-  if (chat.id === undefined) await createChat()
-  const { id } = chat
+  const asked = chat
+  if (asked.id === undefined) await createChat(asked)
+  const { id } = asked
   const { runId } = await api.ask(id, text)
-  $('welcome').hidden = true
-  $('transcript').querySelector('.actions')?.remove()
-  $('transcript').append(userItem(text))
-  chat.activeRunId = runId
-  follow(id, runId)
-  await showChats()
-  if (chat.id === id && chat.title === '') {
-    chat.title = text
-    $('title').textContent = text
+  // Somebody may have gone to another chat meanwhile. The answer is found here later.
+  if (chat.id === id && run?.runId !== runId) {
+    $('welcome').hidden = true
+    $('transcript').querySelector('.actions')?.remove()
+    if (chat.pendingUserMessage === null) $('transcript').append(userItem(text))
+    Object.assign(chat, { activeRunId: runId, pendingUserMessage: text, title: chat.title || text })
+    $('title').textContent = chat.title
+    follow(id, runId)
   }
+  await showChats()
 }
 
 async function undo() {
   clearProblem()
-  const { text, offered } = await api.undo(chat.id)
+  const { id } = chat
+  const { text, offered } = await api.undo(id)
   await refreshChat()
-  $('question').value = text
-  fitQuestion()
-  $('question').focus()
-  announce(offered > 0 ? 'Undone here. Memory had already learned from it.' : 'Undone, also in memory.')
+  if (chat.id === id) {
+    $('question').value = text
+    fitQuestion()
+    $('question').focus()
+    announce(offered > 0 ? 'Undone here. Memory had already learned from it.' : 'Undone, also in memory.')
+  }
+  await showChats()
 }
 
 async function retry() {
   clearProblem()
-  const { runId } = await api.retry(chat.id)
-  await refreshChat()
-  follow(chat.id, runId)
+  await api.retry(chat.id)
+  await catchUp()
   $('question').focus()
 }
 
@@ -152,6 +167,16 @@ async function refreshChat() {
   // Cards that were opened stay open, and a reader is not disturbed.
   if (isSame) showMemoryState(chat.memory)
   else showChat({ keepPlace: true })
+}
+
+/** Also for what another tab has begun in this chat. */
+async function catchUp() {
+  await refreshChat()
+  followActive()
+}
+
+function followActive() {
+  if (run === undefined && chat.activeRunId !== null) follow(chat.id, chat.activeRunId)
 }
 
 function follow(chatId, runId) {
@@ -209,6 +234,7 @@ $('composer').addEventListener('submit', (event) => {
     $('question').value ||= text
     fitQuestion()
     showProblem(error)
+    if (error.code === 'BUSY') catchUp().catch(showProblem)
   })
 })
 $('question').addEventListener('input', fitQuestion)
@@ -240,7 +266,7 @@ async function onMemoryChange({ name, sessionId }) {
   // `connected` and `missed`: anything may have happened.
   const isAnything = sessionId === undefined
   if (name === 'commit:succeeded' || name === 'receipt:settled' || isAnything) await refreshFacts()
-  if (run === undefined && (sessionId === chat.id || isAnything)) await refreshChat()
+  if (run === undefined && (sessionId === chat.id || isAnything)) await catchUp()
 }
 
 async function begin() {

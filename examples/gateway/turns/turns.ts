@@ -40,15 +40,20 @@ export class Turns {
     this.#parts = parts
   }
 
-  /** A chat as it is now. An answer that an earlier process left behind is recovered first. */
+  /** A chat as it is now. An answer that nobody writes any more is brought to its end first. */
   async read(sessionId: string): Promise<Session | undefined> {
-    const { sessions } = this.#parts
+    const { sessions, logger } = this.#parts
     const session = await sessions.get(sessionId)
     const runId = session?.activeRunId ?? null
     if (runId === null || this.isRunning(sessionId, runId)) return session
     // Another reader is recovering it, and this one was not made to wait. Here it is worth the wait.
     await sessions.lock(sessionId).runExclusive(() => undefined)
-    return sessions.get(sessionId)
+    const recovered = await sessions.get(sessionId)
+    if (recovered?.activeRunId !== runId || this.#busy.has(sessionId)) return recovered
+    await sessions.cancelRun(sessionId, runId).catch((error: unknown) => {
+      logger.warn({ err: error, sessionId, runId }, 'an answer that was left open could not be ended now')
+    })
+    return recovered
   }
 
   /** Resolves as soon as the words of the user are saved; the answer is followed with `follow`. */
@@ -161,7 +166,7 @@ export class Turns {
           await run.fail(error instanceof ModelError ? error.message : 'something went wrong in the gateway')
         }
       } catch (failure) {
-        // The journal has what was said: it is recovered at the next start.
+        // The journal has what was said. It is ended when somebody reads the chat, or recovered at the next start.
         logger.error({ err: failure, sessionId, runId }, 'a turn could not be ended')
       }
     } finally {
@@ -196,6 +201,8 @@ export class Turns {
     try {
       const session = await this.read(sessionId)
       if (session === undefined) throw notFound('chat')
+      // No run works here now: this one could not be ended when it was over, for instance because the disk was full.
+      if (session.activeRunId !== null) await this.#parts.sessions.cancelRun(sessionId, session.activeRunId)
       return await change(session)
     } finally {
       // A run that was begun meanwhile keeps its place.
