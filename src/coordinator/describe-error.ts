@@ -1,4 +1,5 @@
 import { TidemarkError } from '../base/errors.js'
+import { makeStorable } from './storable.js'
 
 const LONGEST = 200
 
@@ -24,6 +25,7 @@ function word(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9_.-]{1,64}$/.test(value) ? value : undefined
 }
 
+/** An id in one of our messages may end in the middle of a character. */
 function clip(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`
+  return makeStorable(text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`)
 }

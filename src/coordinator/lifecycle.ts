@@ -1,5 +1,5 @@
 import { TidemarkError } from '../base/errors.js'
-import { checkSessionId } from '../base/ids.js'
+import { checkId, checkSessionId } from '../base/ids.js'
 import {
   discard,
   hasUncommittedWork,
@@ -164,6 +164,7 @@ export class MemoryLifecycle {
   async commit(sessionId: string, options: CommitOptions = {}): Promise<CommitOutcome> {
     const id = checkSessionId(sessionId)
     const adopter = options.agent === undefined ? undefined : this.#agents.handleOf(options.agent)
+    checkReason(options.reason)
     if (id === undefined) return { status: 'clean' }
     this.#assertOpen()
     return this.#byHand.commit(id, options, adopter)
@@ -172,6 +173,7 @@ export class MemoryLifecycle {
   /** Commits segment after segment, each once, until the session is clean or nothing progresses. */
   async flush(sessionId: string, options: Pick<CommitOptions, 'signal' | 'reason'> = {}): Promise<FlushReport> {
     const id = checkSessionId(sessionId)
+    checkReason(options.reason)
     if (id === undefined) return NOTHING_DONE
     this.#assertOpen()
     return this.#byHand.flush(id, options)
@@ -393,4 +395,9 @@ export class MemoryLifecycle {
     if (this.#closing === undefined) return
     throw new TidemarkError('CLOSED', 'This MemoryLifecycle is closed. Open a new one on the same ledger to go on.')
   }
+}
+
+/** It is recorded with the segment. */
+function checkReason(reason: unknown): void {
+  if (reason !== undefined) checkId(reason, 'reason')
 }

@@ -5,6 +5,7 @@ import type { Ledger } from '../ledger/ledger.js'
 import { memoryLedger } from '../ledger/memory.js'
 import type { CompletedTurn, MemoryAgent } from './agent.js'
 import { describeError } from './describe-error.js'
+import { makeStorable } from './storable.js'
 
 /** Whom a segment belongs to. Work that never had an owner has no `agentId`. */
 export interface Owner {
@@ -141,11 +142,12 @@ export function resolveOptions(options: LifecycleOptions): Settings {
   })
 }
 
-/** The host's own words, unless it stumbles over what a provider threw. */
-function describedBy(describe: (error: unknown) => string): (error: unknown) => string {
+/** The host's own words, unless it stumbles over what a provider threw. They are recorded, so they must be storable. */
+function describedBy(describe: (error: unknown) => unknown): (error: unknown) => string {
   return (error) => {
     try {
-      return describe(error)
+      const words = describe(error)
+      return typeof words === 'string' ? makeStorable(words) : describeError(error)
     } catch {
       return describeError(error)
     }

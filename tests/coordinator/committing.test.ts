@@ -191,6 +191,15 @@ describe('what the caller and the provider are told', () => {
     expect(first?.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
   })
 
+  test('C10: a reason that no storage gives back is a TypeError before anything happens', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s', { agent })
+    await expect(lifecycle.commit('s', { reason: 'a\ud800b' as never })).rejects.toThrow(TypeError)
+    await expect(lifecycle.flush('s', { reason: '' as never })).rejects.toThrow(TypeError)
+    expect(agent.seen).toEqual([])
+  })
+
   test('C10: turns without messages come from the host’s transcript, in order, without retracted ones', async () => {
     const asked: number[][] = []
     const { lifecycle } = await openLifecycle({
@@ -498,6 +507,7 @@ describe('providers that misbehave', () => {
     ['an unknown status', { status: 'done' }],
     ['accepted without receipt', { status: 'accepted' }],
     ['accepted with an empty receipt', { status: 'accepted', receipt: '' }],
+    ['accepted with a receipt that no storage gives back', { status: 'accepted', receipt: 'a\0b' }],
   ]
   test.each(nonsense)('C11, C14: answering %s is a failed attempt with a code', async (_name, value) => {
     const { lifecycle } = await openLifecycle()
