@@ -76,6 +76,7 @@ export class MemoryLifecycle {
     this.#agents = new Agents((handle) => closeAgent(handle, settings, this.#events))
     this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
     this.#recorder = new Recorder(settings, this.#events, this.#agents, {
+      onState: (sessionId, state) => this.#tellDrains(sessionId, state),
       onWakeAt: (sessionId, at) => this.#wakes.schedule(sessionId, at),
       onFinished: (sessionId) => this.#noteFinished(sessionId),
       onFailed: (sessionId) => this.#background.lookLater(sessionId),
@@ -251,7 +252,10 @@ export class MemoryLifecycle {
     return segments
   }
 
-  /** Commits everything that is dirty; returns by the deadline, always, with a report. */
+  /**
+   * Commits everything that is dirty; returns by the deadline, always, with a report. The signal ends it at once: running
+   * calls are aborted, and nobody waits for those that do not obey.
+   */
   async drain(
     options: { readonly deadlineMs?: number; readonly concurrency?: number; readonly signal?: AbortSignal } = {},
   ): Promise<DrainReport> {
@@ -352,7 +356,12 @@ export class MemoryLifecycle {
     if (owner?.isDoomed === true && this.#agents.current(sessionId) !== owner)
       this.#background.boundary(sessionId, 'evict')
     if (state.boundary !== undefined) this.#background.work(sessionId)
+    this.#tellDrains(sessionId, state)
     for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  #tellDrains(sessionId: string, state: SessionState): void {
+    for (const drain of this.#drains) drain.noteState(sessionId, state)
   }
 
   async #unpark(sessionId: string): Promise<number> {

@@ -15,6 +15,8 @@ import type { Settings } from './options.js'
 type Kept = Decide<unknown>
 
 interface Hooks {
+  /** What a session is now, in the order of the ledger. */
+  readonly onState: (sessionId: string, state: SessionState) => void
   readonly onWakeAt: (sessionId: string, at: number) => void
   /** Nothing of the session is owed to anybody any more. */
   readonly onFinished: (sessionId: string) => void
@@ -66,6 +68,7 @@ export class Recorder {
     // Nothing between the ledger's answer and here: what follows happens in the order of the ledger.
     if (decision.events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
     onDurable?.(decision.result)
+    this.#hooks.onState(sessionId, decision.state)
     if (isFinished(decision.state)) this.#hooks.onFinished(sessionId)
     this.noteDurable(sessionId, decision)
     this.#agents.prune(sessionId, decision.state)
@@ -85,6 +88,7 @@ export class Recorder {
 
   async read(sessionId: string): Promise<SessionState> {
     const { result } = await this.#settings.ledger.transact(sessionId, (state) => answer(state, state))
+    this.#hooks.onState(sessionId, result)
     this.#agents.prune(sessionId, result)
     return result
   }

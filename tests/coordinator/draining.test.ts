@@ -4,6 +4,7 @@ import { faultyLedger, gate, manualClock, scriptedAgent, steps } from '../../src
 import { failAt } from '../support/fail-at.js'
 import { freshLedger } from '../support/ledgers.js'
 import { openLifecycle, settle } from '../support/lifecycle.js'
+import { persistentLedger } from '../support/persistent-ledger.js'
 
 describe('drain', () => {
   test('D1: drain commits every dirty session and waits for commits under way', async () => {
@@ -201,19 +202,95 @@ describe('drain', () => {
     await expect(lifecycle.drain({ concurrency: 0 })).rejects.toThrow(TypeError)
   })
 
-  test('D3: a ledger that fails once during a drain costs the drain nothing', async () => {
+  test.each([
+    ['failNext', 'committed', steps.commit(), { committed: 5 }],
+    ['loseNext', 'committed', steps.commit(), { committed: 5 }],
+    ['failNext', 'accepted', steps.accept('r'), { committed: 4, accepted: 1 }],
+    ['failNext', 'parked', steps.reject({ retryable: false }), { committed: 4, parked: 1 }],
+  ] as const)('D3: a ledger that fails once (%s) costs the drain nothing (%s)', async (how, _name, step, counts) => {
     for (let position = 0; position < 40; position += 1) {
       const ledger = faultyLedger(freshLedger())
       const { lifecycle, clock } = await openLifecycle({ ledger })
       const agent = scriptedAgent({ agentId: 'a' })
+      agent.script.push(step)
       for (let index = 0; index < 5; index += 1) await lifecycle.markTurnCompleted(`s${index}`, { agent })
-      const callOff = failAt(ledger, position)
+      const callOff = failAt(ledger, position, how)
       const drained = lifecycle.drain()
       await clock.advance(20_000)
       callOff()
-      expect(await drained, `position ${position}`).toMatchObject({ timedOut: false, remaining: [] })
+      expect(await drained, `position ${position}`).toMatchObject({ ...counts, timedOut: false })
       expect([await lifecycle.health(), agent.seen.length]).toMatchObject([{ dirtySessions: 0 }, 5])
     }
+  })
+
+  test('D3: the caller’s signal ends the drain at once; deaf providers are left, polite ones get their attempt back', async () => {
+    const { lifecycle } = await openLifecycle()
+    const deaf = scriptedAgent({ agentId: 'deaf', provider: 'deaf', otherwise: steps.hang() })
+    const polite = scriptedAgent({ agentId: 'polite', provider: 'polite', otherwise: steps.obey() })
+    await lifecycle.markTurnCompleted('deaf', { agent: deaf })
+    await lifecycle.markTurnCompleted('polite', { agent: polite })
+    const stop = new AbortController()
+    const drained = lifecycle.drain({ signal: stop.signal })
+    await settle()
+    stop.abort()
+    expect(await drained).toMatchObject({
+      timedOut: true,
+      remaining: [
+        { sessionId: 'deaf', reason: 'in-flight' },
+        { sessionId: 'polite', reason: 'in-flight' },
+      ],
+    })
+    expect(deaf.seen[0]?.signal.aborted).toBe(true)
+    await settle()
+    expect(await lifecycle.inspect('polite')).toMatchObject({ segments: [{ state: 'dirty', attempts: 0 }] })
+  })
+
+  test('D1: a turn that is recorded during the last look is waited for', async () => {
+    const ledger = persistentLedger()
+    const { lifecycle } = await openLifecycle({ ledger })
+    await settle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    const door = gate()
+    agent.script.push(door.step)
+    let look: () => void = () => undefined
+    ledger.gates.push(() => new Promise((resolve) => (look = resolve)))
+    const reports: unknown[] = []
+    void lifecycle.drain().then((report) => reports.push(report))
+    await settle()
+    await lifecycle.markTurnCompleted('s', { agent })
+    await door.entered
+    look()
+    await settle()
+    expect(reports).toEqual([])
+    door.open()
+    await settle()
+    expect(reports).toMatchObject([{ committed: 1, remaining: [] }])
+  })
+
+  test('D3: what somebody else committed meanwhile is not reported as remaining', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const hung = scriptedAgent({ agentId: 'hung', provider: 'hung', otherwise: steps.hang() })
+    await lifecycle.markTurnCompleted('hung', { agent: hung })
+    await lifecycle.markTurnCompleted('s')
+    const drained = lifecycle.drain()
+    await settle()
+    expect(await lifecycle.commit('s', { agent: scriptedAgent() })).toMatchObject({ status: 'committed' })
+    await clock.advance(20_000)
+    expect((await drained).remaining).toEqual([{ sessionId: 'hung', from: 1, to: 1, reason: 'in-flight' }])
+  })
+
+  test('D3: a turn recorded when nothing new is begun any more is reported as remaining', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.hang() })
+    await lifecycle.markTurnCompleted('hung', { agent })
+    const drained = lifecycle.drain()
+    await clock.advance(16_000)
+    await lifecycle.markTurnCompleted('late', { agent })
+    await clock.advance(4_000)
+    expect((await drained).remaining).toMatchObject([
+      { sessionId: 'hung' },
+      { sessionId: 'late', reason: 'not-started' },
+    ])
   })
 
   test('D3: a turn recorded during a backoff is not counted twice', async () => {
