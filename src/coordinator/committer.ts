@@ -83,6 +83,7 @@ export class Committer {
         if (outcome !== 'again') return outcome
       } finally {
         flight.segment = undefined
+        flight.isClaiming = false
         slot.release()
       }
     }
@@ -138,11 +139,13 @@ export class Committer {
     const { recorder, agents, settings, slots } = this.#parts
     const { sessionId } = flight
     await recorder.recordKept(sessionId)
+    if (this.#hasClosed()) return { status: 'aborted' }
     const fresh = { key: randomUUID(), at: settings.clock.now() }
+    flight.isClaiming = true
     const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, fresh))
     if (result.status !== 'claimed') return outcomeOf(result)
-    // Whoever opens the ledger next finds the claim of a process that has ended.
-    if (this.#isClosed) return { status: 'aborted' }
+    // Whoever closed us gives the claim back.
+    if (this.#hasClosed()) return { status: 'aborted' }
     const { segment } = result
     request.tried.add(segment.from)
     flight.segment = segment
@@ -169,6 +172,11 @@ export class Committer {
       if (pinned !== undefined) agents.unpin(pinned)
       flight.abort = () => undefined
     }
+  }
+
+  /** Asked anew after each await. */
+  #hasClosed(): boolean {
+    return this.#isClosed
   }
 
   #liveOwner(sessionId: string, segment: ClaimedSegment, adopter: AgentHandle | undefined): AgentHandle | undefined {

@@ -3,17 +3,17 @@ import { checkId, checkSessionId } from '../base/ids.js'
 import {
   discard,
   hasUncommittedWork,
-  release,
+  releaseClaim,
   retractTurns,
   type Retraction,
   type SessionState,
   unpark,
 } from '../core/index.js'
 import type { MemoryAgent } from './agent.js'
+import { AgentCloser } from './agent-closer.js'
 import { type AgentHandle, Agents } from './agents.js'
 import { Background } from './background.js'
 import { ByHand, type CommitOptions } from './by-hand.js'
-import { closeAgent } from './close-agent.js'
 import { Committer } from './committer.js'
 import { Drain } from './drain.js'
 import { type EventName, Events, type Listener } from './events.js'
@@ -53,6 +53,7 @@ const DRAIN_DEADLINE_MS = 20_000
 export class MemoryLifecycle {
   readonly #settings: Settings
   readonly #events: Events
+  readonly #closer: AgentCloser
   readonly #agents: Agents
   readonly #recorder: Recorder
   readonly #owners: Owners
@@ -73,7 +74,8 @@ export class MemoryLifecycle {
   private constructor(settings: Settings) {
     this.#settings = settings
     this.#events = new Events(settings.logger)
-    this.#agents = new Agents((handle) => closeAgent(handle, settings, this.#events))
+    this.#closer = new AgentCloser(settings, this.#events)
+    this.#agents = new Agents((handle) => this.#closer.close(handle))
     this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
     this.#recorder = new Recorder(settings, this.#events, this.#agents, {
       onState: (sessionId, state) => this.#tellDrains(sessionId, state),
@@ -120,6 +122,7 @@ export class MemoryLifecycle {
   unregisterAgent(sessionId: string): void {
     const id = checkSessionId(sessionId)
     if (id === undefined) return
+    this.#assertOpen()
     const handle = this.#agents.unregister(id)
     if (handle === undefined) return
     this.#events.emit('agent:unregistered', { sessionId: id, agentId: handle.id })
@@ -204,6 +207,7 @@ export class MemoryLifecycle {
   hold(sessionId: string): () => void {
     const id = checkSessionId(sessionId)
     if (id === undefined) return () => undefined
+    this.#assertOpen()
     const serving = this.#agents.current(id)
     if (serving !== undefined) this.#agents.pin(serving)
     return this.#holds.hold(id, () => {
@@ -312,6 +316,7 @@ export class MemoryLifecycle {
 
   /** Calls `listener` after each such transition; the returned function unsubscribes. */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    this.#assertOpen()
     return this.#events.on(event, listener)
   }
 
@@ -383,20 +388,24 @@ export class MemoryLifecycle {
   async #close(): Promise<void> {
     const { ledger, logger, describeError } = this.#settings
     this.#background.close()
+    this.#recovery.close()
     this.#wakes.clear()
     this.#settler.close()
     this.#committer.close()
-    this.#recorder.close()
-    const offered = [...this.#flights.offered()]
+    this.#closer.stop()
+    const recorded = this.#recorder.close()
+    const claiming = [...this.#flights.claiming()]
     this.#flights.abortAll('closed')
-    // Nobody waits for these calls any more: their attempts are given back, so that the next process starts fresh.
-    const releases = offered.map(({ sessionId, segment }) =>
-      ledger.transact(sessionId, (state) => release(state, segment)),
+    // Nobody waits for these calls any more, and some have not even begun: their attempts are given back, so that the next
+    // process starts fresh. A claim that is on its way comes before this in the order of the ledger.
+    const releases = claiming.map((sessionId) =>
+      ledger.transact(sessionId, (state) => releaseClaim(state, ledger.instance)),
     )
     for (const result of await Promise.allSettled(releases)) {
       if (result.status === 'rejected')
         logger.warn({ err: describeError(result.reason) }, 'a claim could not be released')
     }
+    await recorded
     await ledger.close()
   }
 

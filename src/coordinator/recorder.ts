@@ -12,7 +12,11 @@ import type { Agents } from './agents.js'
 import type { Events } from './events.js'
 import type { Settings } from './options.js'
 
-type Kept = Decide<unknown>
+/** Answers of one session, oldest first. */
+interface Kept {
+  readonly answers: Decide<unknown>[]
+  cancelRetry: () => void
+}
 
 interface Hooks {
   /** What a session is now, in the order of the ledger. */
@@ -34,7 +38,7 @@ export class Recorder {
   readonly #events: Events
   readonly #agents: Agents
   readonly #hooks: Hooks
-  readonly #kept = new Map<string, Kept[]>()
+  readonly #kept = new Map<string, Kept>()
   #isClosed = false
   lastSuccessAt: number | undefined
 
@@ -108,46 +112,51 @@ export class Recorder {
   async recordKept(sessionId: string): Promise<void> {
     const kept = this.#kept.get(sessionId)
     if (kept === undefined) return
-    for (let decide = kept[0]; decide !== undefined; decide = kept[0]) {
+    const { answers } = kept
+    for (let decide = answers[0]; decide !== undefined; decide = answers[0]) {
       await this.transact(sessionId, decide)
       // Another caller may have recorded it meanwhile; the transitions themselves count once.
-      if (kept[0] === decide) kept.shift()
+      if (answers[0] === decide) answers.shift()
     }
+    kept.cancelRetry()
     if (this.#kept.get(sessionId) === kept) this.#kept.delete(sessionId)
   }
 
-  close(): void {
+  /** A last try: what is dropped now is offered again by the next process. */
+  async close(): Promise<void> {
     this.#isClosed = true
+    for (const { cancelRetry } of this.#kept.values()) cancelRetry()
+    await Promise.allSettled([...this.#kept.keys()].map((sessionId) => this.recordKept(sessionId)))
     this.#kept.clear()
   }
 
-  #keep(sessionId: string, decide: Kept): void {
+  #keep(sessionId: string, decide: Decide<unknown>): void {
     if (this.#isClosed) return
     const kept = this.#kept.get(sessionId)
     if (kept !== undefined) {
-      kept.push(decide)
+      kept.answers.push(decide)
       return
     }
-    this.#kept.set(sessionId, [decide])
     this.#settings.logger.warn(
       { sessionId },
       'a provider’s answer could not be recorded; it is kept until the ledger is back',
     )
-    this.#tryAgain(sessionId, 1)
+    const first: Kept = { answers: [decide], cancelRetry: () => undefined }
+    this.#kept.set(sessionId, first)
+    this.#tryAgain(sessionId, first, 1)
   }
 
-  #tryAgain(sessionId: string, tries: number): void {
+  #tryAgain(sessionId: string, kept: Kept, tries: number): void {
     const { clock, retry, random } = this.#settings
     const attempt = async (): Promise<void> => {
-      if (this.#isClosed) return
       try {
         await this.recordKept(sessionId)
       } catch {
         // The ledger is still away; it says so itself in health().
-        this.#tryAgain(sessionId, tries + 1)
+        if (!this.#isClosed && this.#kept.get(sessionId) === kept) this.#tryAgain(sessionId, kept, tries + 1)
       }
     }
-    clock.setTimer(() => void attempt(), retryDelay(tries, retry, random()))
+    kept.cancelRetry = clock.setTimer(() => void attempt(), retryDelay(tries, retry, random()))
   }
 }
 

@@ -266,7 +266,10 @@ test('R5: no text that a provider, a host or an id brings about makes a session 
   }
   await first.close()
   // Our own messages name ids, and are cut to a length.
-  const second = await live(path, { revive: () => scriptedAgent({ agentId: 'stranger' }) })
+  const second = await live(path, {
+    retry: { minDelayMs: 300_000 },
+    revive: () => scriptedAgent({ agentId: 'stranger' }),
+  })
   for (const before of ['', 'x']) {
     const agent = scriptedAgent({ agentId: `${before}${'🌊'.repeat(100)}`, otherwise: steps.reject(new Error('down')) })
     await second.markTurnCompleted(`cut ${before}`, { agent })
