@@ -40,6 +40,13 @@ interface LiveAgents {
   readonly moved: AgentHandle | undefined
 }
 
+/** Who stood where before somebody came. */
+export interface Standing {
+  readonly live: LiveAgents | undefined
+  /** Whether the newcomer was to be closed. */
+  readonly isDoomed: boolean
+}
+
 const NOBODY: readonly AgentHandle[] = Object.freeze([])
 
 /** Which agents are live, for which sessions, and who still needs them. Everything here is synchronous. */
@@ -85,6 +92,23 @@ export class Agents {
     return true
   }
 
+  /** What `reinstate` needs if the newcomer turns out to have come for nothing. */
+  standing(sessionId: string, newcomer: AgentHandle): Standing | undefined {
+    const live = this.#live.get(sessionId)
+    return live?.current === newcomer ? undefined : { live, isDoomed: newcomer.isDoomed }
+  }
+
+  /** Undoes a registration, unless somebody else has come since or both are the same agent (L11). */
+  reinstate(sessionId: string, newcomer: AgentHandle, { live: before, isDoomed }: Standing): boolean {
+    const live = this.#live.get(sessionId)
+    if (live?.current !== newcomer || before?.current?.id === newcomer.id) return false
+    const current = isOpen(before?.current) ? before?.current : undefined
+    const moved = isOpen(before?.moved) ? before?.moved : undefined
+    this.#set(sessionId, { current, owners: earlierOwners(live).filter((owner) => owner !== current), moved })
+    if (isDoomed) this.doom(newcomer)
+    return true
+  }
+
   unregister(sessionId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     if (live?.current === undefined) return undefined
@@ -115,6 +139,12 @@ export class Agents {
   ownerOfNext(sessionId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     return live === undefined ? undefined : (live.current ?? live.moved)
+  }
+
+  /** Has it gone on from here under another id? Then it is not the current agent here, and owns what still comes (B7). */
+  hasMoved(sessionId: string, handle: AgentHandle): boolean {
+    const live = this.#live.get(sessionId)
+    return live?.current === undefined && live?.moved === handle
   }
 
   find(sessionId: string, agentId: string): AgentHandle | undefined {
@@ -212,6 +242,10 @@ export class Agents {
     this.#handles.delete(handle.agent)
     this.#onUnused(handle)
   }
+}
+
+function isOpen(handle: AgentHandle | undefined): boolean {
+  return handle !== undefined && !handle.isDoomed && handle.closing === undefined
 }
 
 /** Everybody who may own work, once there is no current agent. */

@@ -11,7 +11,7 @@ import {
 } from '../core/index.js'
 import type { MemoryAgent } from './agent.js'
 import { AgentCloser } from './agent-closer.js'
-import { type AgentHandle, Agents } from './agents.js'
+import { type AgentHandle, Agents, type Standing } from './agents.js'
 import { Background } from './background.js'
 import { ByHand, type CommitOptions } from './by-hand.js'
 import { Committer } from './committer.js'
@@ -23,6 +23,7 @@ import { healthOf } from './health.js'
 import { Holds } from './holds.js'
 import { Marker, type MarkOptions } from './marker.js'
 import { count, duration, type LifecycleOptions, resolveOptions, type Settings } from './options.js'
+import { Newcomers } from './newcomers.js'
 import { Owners } from './owners.js'
 import { Recorder } from './recorder.js'
 import { Recovery } from './recovery.js'
@@ -67,6 +68,7 @@ export class MemoryLifecycle {
   readonly #recovery: Recovery
   readonly #byHand: ByHand
   readonly #evictor: Evictor
+  readonly #newcomers: Newcomers
   readonly #marker: Marker
   readonly #drains = new Set<Drain>()
   #closing: Promise<void> | undefined
@@ -95,9 +97,14 @@ export class MemoryLifecycle {
     this.#background = new Background({ ...parts, committer: this.#committer, settler: this.#settler })
     this.#recovery = new Recovery({ ...parts, background: this.#background })
     this.#byHand = new ByHand({ ...parts, committer: this.#committer, closing: this.#background.closing })
+    this.#newcomers = new Newcomers({
+      agents: this.#agents,
+      register: (sessionId, handle) => this.#register(sessionId, handle),
+      reinstate: (sessionId, handle, before) => this.#reinstate(sessionId, handle, before),
+    })
     this.#marker = new Marker({
       ...parts,
-      register: (sessionId, handle) => this.#register(sessionId, handle),
+      newcomers: this.#newcomers,
       onRecorded: (sessionId, state, owner) => this.#noteRecorded(sessionId, state, owner),
     })
   }
@@ -115,6 +122,7 @@ export class MemoryLifecycle {
     const id = checkSessionId(sessionId)
     if (id === undefined) return
     this.#assertOpen()
+    this.#newcomers.settle(id)
     this.#register(id, this.#agents.handleOf(agent))
   }
 
@@ -335,6 +343,13 @@ export class MemoryLifecycle {
     this.#events.emit('agent:registered', { sessionId, agentId: handle.id })
     this.#background.agentCame(sessionId)
     for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  #reinstate(sessionId: string, handle: AgentHandle, before: Standing): void {
+    if (!this.#agents.reinstate(sessionId, handle, before)) return
+    const current = this.#agents.current(sessionId)
+    if (current === undefined) this.#events.emit('agent:unregistered', { sessionId, agentId: handle.id })
+    else this.#events.emit('agent:registered', { sessionId, agentId: current.id })
   }
 
   /** Lets go of everything live about a discarded session. */

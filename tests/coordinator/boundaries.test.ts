@@ -382,6 +382,18 @@ describe('rotation', () => {
     expect(await lifecycle.hasUncommittedWork('new')).toBe(false)
   })
 
+  test('B7: a late mark that names the moved agent does not keep it open under the old id', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('old', agent)
+    await lifecycle.rotate('old', 'new')
+    expect(await lifecycle.markTurnCompleted('old', { agent })).toBe(1)
+    await settle()
+    expect(agent.seen).toMatchObject([{ sessionId: 'old', from: 1, to: 1, reason: 'rotate' }])
+    expect(await lifecycle.evict('new')).toMatchObject({ closed: true })
+    expect(agent.closes).toBe(1)
+  })
+
   test('B7: a new id with a different live agent is refused, and so is a second destination', async () => {
     const { lifecycle } = await openLifecycle()
     lifecycle.registerAgent('old', scriptedAgent({ agentId: 'a' }))
