@@ -17,7 +17,7 @@ export class AgentHandle {
   isDoomed = false
   /** Set when it is being closed: that happens once. */
   closing: Promise<void> | undefined
-  /** Rotated sessions whose late marks are still its own. */
+  /** Rotated sessions whose late marks are still its own, oldest first; as many as are worth remembering. */
   readonly formerIds = new Set<string>()
   /** The record of every session that knows this agent and nothing else: shared, so that a session costs no object. */
   readonly alone: LiveAgents
@@ -39,6 +39,9 @@ interface LiveAgents {
   /** Where the current agent went when the session was rotated: it owns what is still marked here (B7). */
   readonly moved: AgentHandle | undefined
 }
+
+/** A late mark comes soon, or names its agent; an agent that serves everybody would remember every rotation for ever (B9). */
+const MOST_FORMER_IDS = 1_000
 
 /** Who stood where before somebody came. */
 export interface Standing {
@@ -173,6 +176,8 @@ export class Agents {
     const { current } = live
     if (this.current(newId) === undefined) this.register(newId, current)
     this.#set(oldId, { current: undefined, owners: earlierOwners(live), moved: current })
+    const [oldest] = current.formerIds
+    if (oldest !== undefined && current.formerIds.size > MOST_FORMER_IDS) this.#forgetFormer(oldest)
   }
 
   /** Lets go of earlier agents that own nothing any more, now that the session's state is known. */
@@ -232,12 +237,15 @@ export class Agents {
     }
   }
 
+  /** What is still marked under this id is nobody's until an agent comes. */
+  #forgetFormer(sessionId: string): void {
+    const live = this.#live.get(sessionId)
+    if (live !== undefined) this.#set(sessionId, { ...live, moved: undefined })
+  }
+
   /** Nothing uses this agent any more. */
   #settle(handle: AgentHandle): void {
-    for (const formerId of handle.formerIds) {
-      const live = this.#live.get(formerId)
-      if (live !== undefined) this.#set(formerId, { ...live, moved: undefined })
-    }
+    for (const formerId of handle.formerIds) this.#forgetFormer(formerId)
     if (!handle.isDoomed || handle.closing !== undefined) return
     this.#handles.delete(handle.agent)
     this.#onUnused(handle)
