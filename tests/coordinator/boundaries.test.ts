@@ -448,6 +448,23 @@ describe('discarding', () => {
     expect(await lifecycle.inspect('s')).toMatchObject({ generation: 1, agentId: 'a' })
   })
 
+  test('B8: a call that ignores its signal keeps a session that was discarded by force busy for one grace period', async () => {
+    const { lifecycle, clock } = await openLifecycle({ concurrency: 1 })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.hang())
+    await lifecycle.markTurnCompleted('s', { agent })
+    const cut = lifecycle.commit('s')
+    await settle()
+    await lifecycle.discard('s', { force: true })
+    await lifecycle.markTurnCompleted('s', { agent })
+    expect(await lifecycle.commit('s')).toEqual({ status: 'busy' })
+    const next = lifecycle.commit('s', { wait: true })
+    await clock.advance(5_000)
+    expect(await cut).toEqual({ status: 'aborted' })
+    expect(await next).toMatchObject({ status: 'committed', attempt: 1 })
+    expect(clock.pending).toBe(0)
+  })
+
   test('B8: force throws work away and says what; a late answer of its call clears nothing newer', async () => {
     const { lifecycle } = await openLifecycle()
     const thrown: unknown[] = []

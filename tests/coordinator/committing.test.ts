@@ -476,6 +476,24 @@ describe('time limits', () => {
     expect(await lifecycle.inspect('s')).toMatchObject({ watermark: 1, segments: [{ from: 2, to: 2, state: 'dirty' }] })
   })
 
+  test('C13: a needless retry that ignores its signal is abandoned after one grace period', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    const late = gate()
+    agent.script.push(late.step, steps.hang())
+    await lifecycle.markTurnCompleted('s', { agent })
+    void lifecycle.commit('s')
+    await clock.advance(65_000)
+    const retry = lifecycle.commit('s')
+    await settle()
+    late.open()
+    await clock.advance(5_000)
+    expect(await retry).toMatchObject({ status: 'committed', from: 1, to: 1 })
+    await lifecycle.markTurnCompleted('s')
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', from: 2, to: 2 })
+    expect(clock.pending).toBe(0)
+  })
+
   test('C13: a late failure or acceptance of an abandoned call counts for nothing', async () => {
     for (const end of ['fail', 'accept'] as const) {
       const { lifecycle, clock } = await openLifecycle()
