@@ -68,7 +68,11 @@ export class Marker {
         (decision) => this.#recorded(sessionId, handle, newcomer, decision),
         (error: unknown) => {
           if (newcomer !== undefined) newcomers.conclude(sessionId, newcomer, 'failed')
-          if (handle !== undefined) agents.unpin(handle)
+          if (handle !== undefined) {
+            // The turn may be recorded all the same: the next look at the session knows whether it owns that.
+            agents.keep(sessionId, handle)
+            agents.unpin(handle)
+          }
           recorder.noteFailed(sessionId)
           throw error
         },
