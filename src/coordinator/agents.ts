@@ -17,7 +17,7 @@ export class AgentHandle {
   isDoomed = false
   /** Set when it is being closed: that happens once. */
   closing: Promise<void> | undefined
-  /** Rotated sessions whose late marks are still its own. */
+  /** Rotated sessions whose late marks are still its own, oldest first; as many as are worth remembering. */
   readonly formerIds = new Set<string>()
   /** The record of every session that knows this agent and nothing else: shared, so that a session costs no object. */
   readonly alone: LiveAgents
@@ -38,6 +38,16 @@ interface LiveAgents {
   readonly owners: readonly AgentHandle[]
   /** Where the current agent went when the session was rotated: it owns what is still marked here (B7). */
   readonly moved: AgentHandle | undefined
+}
+
+/** A late mark comes soon, or names its agent; an agent that serves everybody would remember every rotation for ever (B9). */
+const MOST_FORMER_IDS = 1_000
+
+/** Who stood where before somebody came. */
+export interface Standing {
+  readonly live: LiveAgents | undefined
+  /** Whether the newcomer was to be closed. */
+  readonly isDoomed: boolean
 }
 
 const NOBODY: readonly AgentHandle[] = Object.freeze([])
@@ -85,6 +95,23 @@ export class Agents {
     return true
   }
 
+  /** What `reinstate` needs if the newcomer turns out to have come for nothing. */
+  standing(sessionId: string, newcomer: AgentHandle): Standing | undefined {
+    const live = this.#live.get(sessionId)
+    return live?.current === newcomer ? undefined : { live, isDoomed: newcomer.isDoomed }
+  }
+
+  /** Undoes a registration, unless somebody else has come since or both are the same agent (L11). */
+  reinstate(sessionId: string, newcomer: AgentHandle, { live: before, isDoomed }: Standing): boolean {
+    const live = this.#live.get(sessionId)
+    if (live?.current !== newcomer || before?.current?.id === newcomer.id) return false
+    const current = isOpen(before?.current) ? before?.current : undefined
+    const moved = isOpen(before?.moved) ? before?.moved : undefined
+    this.#set(sessionId, { current, owners: earlierOwners(live).filter((owner) => owner !== current), moved })
+    if (isDoomed) this.doom(newcomer)
+    return true
+  }
+
   unregister(sessionId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     if (live?.current === undefined) return undefined
@@ -117,6 +144,12 @@ export class Agents {
     return live === undefined ? undefined : (live.current ?? live.moved)
   }
 
+  /** Has it gone on from here under another id? Then it is not the current agent here, and owns what still comes (B7). */
+  hasMoved(sessionId: string, handle: AgentHandle): boolean {
+    const live = this.#live.get(sessionId)
+    return live?.current === undefined && live?.moved === handle
+  }
+
   find(sessionId: string, agentId: string): AgentHandle | undefined {
     const live = this.#live.get(sessionId)
     if (live === undefined) return undefined
@@ -143,6 +176,8 @@ export class Agents {
     const { current } = live
     if (this.current(newId) === undefined) this.register(newId, current)
     this.#set(oldId, { current: undefined, owners: earlierOwners(live), moved: current })
+    const [oldest] = current.formerIds
+    if (oldest !== undefined && current.formerIds.size > MOST_FORMER_IDS) this.#forgetFormer(oldest)
   }
 
   /** Lets go of earlier agents that own nothing any more, now that the session's state is known. */
@@ -202,16 +237,23 @@ export class Agents {
     }
   }
 
+  /** What is still marked under this id is nobody's until an agent comes. */
+  #forgetFormer(sessionId: string): void {
+    const live = this.#live.get(sessionId)
+    if (live !== undefined) this.#set(sessionId, { ...live, moved: undefined })
+  }
+
   /** Nothing uses this agent any more. */
   #settle(handle: AgentHandle): void {
-    for (const formerId of handle.formerIds) {
-      const live = this.#live.get(formerId)
-      if (live !== undefined) this.#set(formerId, { ...live, moved: undefined })
-    }
+    for (const formerId of handle.formerIds) this.#forgetFormer(formerId)
     if (!handle.isDoomed || handle.closing !== undefined) return
     this.#handles.delete(handle.agent)
     this.#onUnused(handle)
   }
+}
+
+function isOpen(handle: AgentHandle | undefined): boolean {
+  return handle !== undefined && !handle.isDoomed && handle.closing === undefined
 }
 
 /** Everybody who may own work, once there is no current agent. */

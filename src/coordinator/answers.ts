@@ -12,9 +12,7 @@ export function readCommitAnswer(value: unknown): ReadAnswer {
   if (value === undefined) return { kind: 'committed' }
   const { status, receipt } = fieldsOf(value)
   if (status === 'committed' || status === 'nothing') return { kind: 'committed' }
-  // A receipt that the ledger would not give back as it is could never be settled.
-  if (status === 'accepted' && typeof receipt === 'string' && receipt !== '' && isStorable(receipt))
-    return { kind: 'accepted', receipt }
+  if (status === 'accepted' && isReceipt(receipt)) return { kind: 'accepted', receipt }
   return {
     kind: 'invalid',
     error: new TidemarkError(
@@ -33,6 +31,11 @@ export function readSettleAnswer(value: unknown): SettleAnswer | undefined {
   return status === 'failed' ? { status, error } : undefined
 }
 
+/** A receipt is kept until it settles, also over a restart: it has to come back as it was. */
+function isReceipt(receipt: unknown): receipt is string {
+  return typeof receipt === 'string' && receipt !== '' && isStorable(receipt)
+}
+
 function fieldsOf(value: unknown): { status?: unknown; receipt?: unknown; error?: unknown } {
   return typeof value === 'object' && value !== null ? value : {}
 }
@@ -41,9 +44,14 @@ function describeAnswer(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value !== 'object') return `a ${typeof value}`
   const { status, receipt } = fieldsOf(value)
-  if (status === 'accepted')
-    return `"accepted" with ${receipt === undefined ? 'no receipt' : 'a receipt that is not a non-empty, well-formed string without NUL'}`
+  if (status === 'accepted') return `"accepted" with ${receipt === undefined ? 'no receipt' : describeReceipt(receipt)}`
   return 'an object with another status'
+}
+
+function describeReceipt(receipt: unknown): string {
+  return typeof receipt === 'string' && receipt !== ''
+    ? 'a receipt that contains NUL or half a character'
+    : 'a receipt that is not a non-empty string'
 }
 
 /** Whether asking again may help: unless the error says it will not. Never throws. */

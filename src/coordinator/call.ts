@@ -18,6 +18,7 @@ export class ProviderCall<T> {
   /** Made when somebody looks at the signal: most providers are done before they would. */
   #controller: AbortController | undefined
   #abandon: () => void = () => undefined
+  #startGrace: () => void = () => undefined
 
   constructor(
     run: (call: ProviderCall<T>) => T | Promise<T>,
@@ -26,14 +27,15 @@ export class ProviderCall<T> {
     const { clock, timeoutMs, graceMs } = limits
     this.late = settle(() => run(this))
     this.result = new Promise((resolve) => {
-      let cancelTimer = clock.setTimer(
-        () => {
-          this.abort('timeout')
-          cancelTimer = clock.setTimer(this.#abandon, graceMs, { keepAlive: true })
-        },
-        timeoutMs,
-        { keepAlive: true },
-      )
+      const onTimeout = (): void => {
+        this.abort('timeout')
+        this.#startGrace()
+      }
+      let cancelTimer = clock.setTimer(onTimeout, timeoutMs, { keepAlive: true })
+      this.#startGrace = () => {
+        cancelTimer()
+        cancelTimer = clock.setTimer(this.#abandon, graceMs, { keepAlive: true })
+      }
       this.#abandon = () => {
         cancelTimer()
         this.isAbandoned = true
@@ -41,6 +43,7 @@ export class ProviderCall<T> {
       }
       void this.late.then((result) => {
         cancelTimer()
+        this.#startGrace = () => undefined
         resolve(result)
       })
     })
@@ -54,10 +57,14 @@ export class ProviderCall<T> {
     return this.#controller.signal
   }
 
-  /** Nobody waits for a call once we are closed: it is abandoned at once, whatever it was aborted for before. */
+  /**
+   * Nobody waits for a call once we are closed: it is abandoned at once, whatever it was aborted for before. What a
+   * needless call does is of no interest: it holds up its session for one grace period, not for the rest of its time.
+   */
   abort(cause: AbortCause): void {
     if (cause === 'closed') this.#abandon()
-    else if (this.abortedBy !== undefined) return
+    else if (cause === 'needless' && this.abortedBy !== 'timeout') this.#startGrace()
+    if (cause !== 'closed' && this.abortedBy !== undefined) return
     this.abortedBy = cause
     this.#controller?.abort(abortError(cause))
   }

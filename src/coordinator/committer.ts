@@ -83,6 +83,7 @@ export class Committer {
         if (outcome !== 'again') return outcome
       } finally {
         flight.segment = undefined
+        flight.isClaiming = false
         slot.release()
       }
     }
@@ -138,16 +139,22 @@ export class Committer {
     const { recorder, agents, settings, slots } = this.#parts
     const { sessionId } = flight
     await recorder.recordKept(sessionId)
+    if (this.#hasClosed()) return { status: 'aborted' }
     const fresh = { key: randomUUID(), at: settings.clock.now() }
-    const { result } = await recorder.transact(sessionId, (state) => this.#claim(sessionId, state, request, fresh))
+    flight.isClaiming = true
+    let standby: AgentHandle | undefined
+    const { result } = await recorder.transact(sessionId, (state) => {
+      standby = agents.ownerOfNext(sessionId)
+      return this.#claim(sessionId, state, request, fresh)
+    })
     if (result.status !== 'claimed') return outcomeOf(result)
-    // Whoever opens the ledger next finds the claim of a process that has ended.
-    if (this.#isClosed) return { status: 'aborted' }
+    // Whoever closed us gives the claim back.
+    if (this.#hasClosed()) return { status: 'aborted' }
     const { segment } = result
     request.tried.add(segment.from)
     flight.segment = segment
 
-    const live = this.#liveOwner(sessionId, segment, request.adopter)
+    const live = this.#liveOwner(sessionId, segment, request.adopter, standby)
     let pinned: AgentHandle | undefined
     const call = new ProviderCall<Offered>(
       async (self) => {
@@ -171,13 +178,25 @@ export class Committer {
     }
   }
 
-  #liveOwner(sessionId: string, segment: ClaimedSegment, adopter: AgentHandle | undefined): AgentHandle | undefined {
+  /** Asked anew after each await. */
+  #hasClosed(): boolean {
+    return this.#isClosed
+  }
+
+  #liveOwner(
+    sessionId: string,
+    segment: ClaimedSegment,
+    adopter: AgentHandle | undefined,
+    standby: AgentHandle | undefined,
+  ): AgentHandle | undefined {
     const { agents } = this.#parts
     if (segment.owner === undefined) return undefined
-    if (adopter?.id !== segment.owner) return agents.find(sessionId, segment.owner)
     // Of several objects with one id, the one given last is called (L11).
-    agents.keep(sessionId, adopter)
-    return adopter
+    const live = adopter?.id === segment.owner ? adopter : agents.find(sessionId, segment.owner)
+    // The agent that was the current one when the work became its own may have been replaced since.
+    const owner = live ?? (standby?.id === segment.owner && standby.closing === undefined ? standby : undefined)
+    if (owner !== undefined && owner !== agents.find(sessionId, segment.owner)) agents.keep(sessionId, owner)
+    return owner
   }
 
   /** An owner for work that never had one is recorded before it is called (C2). */

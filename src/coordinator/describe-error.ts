@@ -25,6 +25,7 @@ function word(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9_.-]{1,64}$/.test(value) ? value : undefined
 }
 
+/** An id in one of our messages may end in the middle of a character. */
 function clip(text: string): string {
   return makeStorable(text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`)
 }

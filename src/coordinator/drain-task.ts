@@ -6,6 +6,8 @@ export interface Task {
   state: SessionState
   /** The segment whose call the end of the drain cut short. */
   cutShort: number | undefined
+  /** The segment whose call has ended in a way that the ledger could not take yet. */
+  unrecorded: number | undefined
   /** What the session looked like when nothing more could be done for it. */
   stuckAt: string | undefined
   isRunning: boolean
@@ -28,6 +30,7 @@ export function newTask(sessionId: string, state: SessionState): Task {
     sessionId,
     state,
     cutShort: undefined,
+    unrecorded: undefined,
     stuckAt: undefined,
     isRunning: false,
     isFailing: false,

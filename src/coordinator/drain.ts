@@ -9,7 +9,7 @@ import {
 } from '../core/index.js'
 import type { Agents } from './agents.js'
 import type { Background } from './background.js'
-import type { Committer } from './committer.js'
+import type { Committer, CommitRequest } from './committer.js'
 import type { Events } from './events.js'
 import type { Flights } from './flights.js'
 import type { Settings } from './options.js'
@@ -51,9 +51,9 @@ export class Drain {
   readonly #counts = { committed: 0, accepted: 0, parked: 0 }
   #stopAt = 0
   #left = 0
-  /** The ledger could not say what there is to do. */
   /** Sessions whose last attempt failed. */
   #failing = 0
+  /** The ledger could not say what there is to do. */
   #isBlind = false
   #isOver = false
 
@@ -83,7 +83,7 @@ export class Drain {
     const resume = background.pause()
     events.emit('drain:started', { deadlineMs })
     try {
-      const end = await waitOrAbort(this.#drainAll(), deadline.signal, background.closing)
+      const end = await waitOrAbort(this.#drainAll(signal), deadline.signal, background.closing)
       const report = this.#report(clock.now() - startedAt, end === ABORTED || this.#stop.signal.aborted)
       events.emit('drain:finished', { ...report, remaining: report.remaining.length })
       return report
@@ -105,6 +105,15 @@ export class Drain {
     }
   }
 
+  /** A session was read, or a transition has become durable, whoever asked for it: the report is right at any time. */
+  noteState(sessionId: string, state: SessionState): void {
+    const known = this.#tasks.get(sessionId)
+    const task = known ?? (hasUncommittedWork(state) ? this.#addTask(sessionId, state) : undefined)
+    if (task === undefined) return
+    task.state = state
+    this.#countUnrecorded(task)
+  }
+
   /** A turn was recorded, or an agent came: the session is taken up at once, whatever else is hanging. */
   touch(sessionId: string): void {
     const task = this.#tasks.get(sessionId)
@@ -121,22 +130,27 @@ export class Drain {
     this.#track(this.#workOff([task ?? this.#addTask(sessionId, emptySession)], () => undefined))
   }
 
-  /** Until nothing is under way and a look at the whole ledger finds nothing that could progress. */
-  async #drainAll(): Promise<void> {
+  /**
+   * Until nothing is under way and a look at the whole ledger finds nothing that could progress. The caller's signal ends
+   * it after the look that the report needs, whatever is still under way.
+   */
+  async #drainAll(signal: AbortSignal | undefined): Promise<void> {
+    const stop = this.#stop.signal
     for (let failures = 0; ;) {
       const lines = await this.#tryFindWork()
-      if (lines?.size === 0 || this.#stop.signal.aborted) return
-      if (lines === undefined) {
-        failures += 1
-        await sleepUntil(this.#parts.settings.clock, this.#retryAt(failures), this.#stop.signal)
-        continue
-      }
-      failures = 0
-      // Everybody is announced before anybody starts: the first line must not take all slots.
-      const starts = [...lines].map(([provider, line]) => ({ line, ended: this.#parts.slots.announce(provider) }))
-      for (const { line, ended } of starts) this.#track(this.#workOff(line, ended))
-      while (this.#pending.size > 0) await Promise.all(this.#pending)
+      failures = lines === undefined ? failures + 1 : 0
+      if (!stop.aborted && lines !== undefined) this.#begin(lines)
+      else if (!stop.aborted) await sleepUntil(this.#parts.settings.clock, this.#retryAt(failures), stop)
+      if (this.#pending.size === 0 && (lines?.size === 0 || stop.aborted)) return
+      while (this.#pending.size > 0 && signal?.aborted !== true) await waitOrAbort(Promise.all(this.#pending), signal)
+      if (signal?.aborted === true) return
     }
+  }
+
+  /** Everybody is announced before anybody starts: the first line must not take all slots. */
+  #begin(lines: ReadonlyMap<ProviderKey, Task[]>): void {
+    const starts = [...lines].map(([provider, line]) => ({ line, ended: this.#parts.slots.announce(provider) }))
+    for (const { line, ended } of starts) this.#track(this.#workOff(line, ended))
   }
 
   #track(work: Promise<void>): void {
@@ -255,7 +269,7 @@ export class Drain {
     for (;;) {
       task.again = false
       const step = await this.#step(task)
-      task.state = await recorder.read(task.sessionId)
+      await recorder.read(task.sessionId)
       if (!allSegments(task.state).some(isDirty)) return undefined
       if (this.#stop.signal.aborted) {
         if (this.#isOver) background.lookLater(task.sessionId)
@@ -271,15 +285,14 @@ export class Drain {
     const { sessionId, gone = new Set() } = task
     const { committer, flights } = this.#parts
     const tried = new Set<number>()
-    const outcome = await committer.commitNext(sessionId, {
-      scope: 'all',
-      reason: 'shutdown',
-      boundary: SHUTDOWN,
-      adopter: undefined,
-      impatient: task.isImpatient,
-      tried,
-      gone,
-      signal: this.#stop.signal,
+    const request: CommitRequest = {
+      ...{ scope: 'all', reason: 'shutdown', boundary: SHUTDOWN, adopter: undefined },
+      ...{ impatient: task.isImpatient, tried, gone, signal: this.#stop.signal },
+    }
+    const outcome = await committer.commitNext(sessionId, request).catch((error: unknown) => {
+      // If a provider has answered, its answer is kept and recorded later.
+      task.unrecorded = [...tried][0]
+      throw error
     })
     if (tried.size > 0) {
       this.#count(task, outcome, [...tried][0])
@@ -292,8 +305,20 @@ export class Drain {
     }
     const from = flight.segment?.from
     const landed = await waitOrAbort(flight.landed, this.#stop.signal)
-    if (landed !== ABORTED && landed !== undefined) this.#count(task, landed, from)
+    if (landed === undefined) task.unrecorded = from
+    else if (landed !== ABORTED) this.#count(task, landed, from)
     return 'go on'
+  }
+
+  /** What became of a segment whose answer the ledger could not take at first. */
+  #countUnrecorded(task: Task): void {
+    if (task.unrecorded === undefined) return
+    const found = allSegments(task.state).find(({ from }) => from === task.unrecorded)
+    if (found?.state === 'claimed') return
+    task.unrecorded = undefined
+    if (found === undefined) this.#counts.committed += 1
+    if (found?.state === 'accepted') this.#counts.accepted += 1
+    if (found?.state === 'parked') this.#counts.parked += 1
   }
 
   #count(task: Task, outcome: StepOutcome, from: number | undefined): void {

@@ -44,7 +44,8 @@ export interface LifecycleEvents {
 }
 
 export type EventName = keyof LifecycleEvents
-export type Listener<Name extends EventName> = (event: LifecycleEvents[Name]) => void
+/** What it returns is nobody's business, but the rejection of a promise is logged like a throw. */
+export type Listener<Name extends EventName> = (event: LifecycleEvents[Name]) => unknown
 
 /** The private emitter: a listener that throws is logged and hurts nobody (V1). */
 export class Events {
@@ -58,7 +59,7 @@ export class Events {
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     if (typeof listener !== 'function') throw new TypeError(`The listener for '${name}' must be a function.`)
     // Wrapped, so that the same function can listen twice and each subscription ends by itself.
-    const wrapped = (event: LifecycleEvents[Name]): void => listener(event)
+    const wrapped = (event: LifecycleEvents[Name]): unknown => listener(event)
     this.#emitter.on(name, wrapped)
     return () => {
       this.#emitter.off(name, wrapped)
@@ -70,11 +71,14 @@ export class Events {
   }
 
   emit<Name extends EventName>(name: Name, event: LifecycleEvents[Name]): void {
+    const log = (error: unknown): void =>
+      this.#logger.error({ event: name, err: describeError(error) }, 'a listener threw')
     for (const listener of this.#emitter.listeners(name)) {
       try {
-        ;(listener as Listener<Name>)(event)
+        const answer = (listener as Listener<Name>)(event)
+        if (answer instanceof Promise) answer.catch(log)
       } catch (error) {
-        this.#logger.error({ event: name, err: describeError(error) }, 'a listener threw')
+        log(error)
       }
     }
   }

@@ -58,7 +58,10 @@ export class Evictor {
       const { state: bounded } = await recorder.transact(sessionId, (state) => requestBoundary(state, 'evict'))
       if (!(await this.#flush(sessionId, signals, attempts))) break
       const state = await this.#tryRelease(sessionId, found, bounded.generation, signals)
-      if (state !== undefined) return this.#report(sessionId, found, state, attempts)
+      if (state !== undefined) {
+        for (const { closing } of found) if (closing !== undefined) await waitOrAbort(closing, ...signals)
+        return this.#report(sessionId, found, state, attempts)
+      }
       if (isAborted(signals)) break
     }
     return this.#report(sessionId, found, await recorder.read(sessionId), attempts)
@@ -86,14 +89,8 @@ export class Evictor {
     }
   }
 
-  async #report(
-    sessionId: string,
-    found: readonly AgentHandle[],
-    state: SessionState,
-    { gone }: Attempts,
-  ): Promise<EvictReport> {
+  #report(sessionId: string, found: readonly AgentHandle[], state: SessionState, { gone }: Attempts): EvictReport {
     const { flights, owners } = this.#parts
-    for (const { closing } of found) await closing
     const inFlight = flights.get(sessionId)?.segment?.from
     const remaining = remainingOf(state, {
       isReachable: (owner) => owners.isReachable(sessionId, owner, gone),

@@ -5,6 +5,8 @@ import type { StepOutcome } from './outcomes.js'
 /** One commit of a session under way, from the moment somebody asked for it: the session is busy until it has landed. */
 export class Flight {
   readonly sessionId: string
+  /** A claim has been asked for: it may be in the ledger before anybody here knows. */
+  isClaiming = false
   /** What is being offered, once it is claimed. */
   segment: ClaimedSegment | undefined
   /** The session was discarded under it. */
@@ -48,6 +50,11 @@ export class Flights {
     for (const flight of this.#bySession.values()) {
       if (flight.segment !== undefined) yield flight as Flight & { readonly segment: ClaimedSegment }
     }
+  }
+
+  /** Sessions that have a claim in the ledger, or may have one in a moment. */
+  *claiming(): Generator<string> {
+    for (const { sessionId, isClaiming } of this.#bySession.values()) if (isClaiming) yield sessionId
   }
 
   abortAll(cause: AbortCause): void {

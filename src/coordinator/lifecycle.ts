@@ -3,17 +3,17 @@ import { checkSessionId } from '../base/ids.js'
 import {
   discard,
   hasUncommittedWork,
-  release,
+  releaseClaim,
   retractTurns,
   type Retraction,
   type SessionState,
   unpark,
 } from '../core/index.js'
 import type { MemoryAgent } from './agent.js'
-import { type AgentHandle, Agents } from './agents.js'
+import { AgentCloser } from './agent-closer.js'
+import { type AgentHandle, Agents, type Standing } from './agents.js'
 import { Background } from './background.js'
 import { ByHand, type CommitOptions } from './by-hand.js'
-import { closeAgent } from './close-agent.js'
 import { Committer } from './committer.js'
 import { Drain } from './drain.js'
 import { type EventName, Events, type Listener } from './events.js'
@@ -23,6 +23,7 @@ import { healthOf } from './health.js'
 import { Holds } from './holds.js'
 import { Marker, type MarkOptions } from './marker.js'
 import { count, duration, type LifecycleOptions, resolveOptions, type Settings } from './options.js'
+import { Newcomers } from './newcomers.js'
 import { Owners } from './owners.js'
 import { Recorder } from './recorder.js'
 import { Recovery } from './recovery.js'
@@ -53,6 +54,7 @@ const DRAIN_DEADLINE_MS = 20_000
 export class MemoryLifecycle {
   readonly #settings: Settings
   readonly #events: Events
+  readonly #closer: AgentCloser
   readonly #agents: Agents
   readonly #recorder: Recorder
   readonly #owners: Owners
@@ -66,6 +68,7 @@ export class MemoryLifecycle {
   readonly #recovery: Recovery
   readonly #byHand: ByHand
   readonly #evictor: Evictor
+  readonly #newcomers: Newcomers
   readonly #marker: Marker
   readonly #drains = new Set<Drain>()
   #closing: Promise<void> | undefined
@@ -73,9 +76,11 @@ export class MemoryLifecycle {
   private constructor(settings: Settings) {
     this.#settings = settings
     this.#events = new Events(settings.logger)
-    this.#agents = new Agents((handle) => closeAgent(handle, settings, this.#events))
+    this.#closer = new AgentCloser(settings, this.#events)
+    this.#agents = new Agents((handle) => this.#closer.close(handle))
     this.#wakes = new Wakes(settings.clock, (sessionId) => this.#background.look(sessionId))
     this.#recorder = new Recorder(settings, this.#events, this.#agents, {
+      onState: (sessionId, state) => this.#tellDrains(sessionId, state),
       onWakeAt: (sessionId, at) => this.#wakes.schedule(sessionId, at),
       onFinished: (sessionId) => this.#noteFinished(sessionId),
       onFailed: (sessionId) => this.#background.lookLater(sessionId),
@@ -92,9 +97,14 @@ export class MemoryLifecycle {
     this.#background = new Background({ ...parts, committer: this.#committer, settler: this.#settler })
     this.#recovery = new Recovery({ ...parts, background: this.#background })
     this.#byHand = new ByHand({ ...parts, committer: this.#committer, closing: this.#background.closing })
+    this.#newcomers = new Newcomers({
+      agents: this.#agents,
+      register: (sessionId, handle) => this.#register(sessionId, handle),
+      reinstate: (sessionId, handle, before) => this.#reinstate(sessionId, handle, before),
+    })
     this.#marker = new Marker({
       ...parts,
-      register: (sessionId, handle) => this.#register(sessionId, handle),
+      newcomers: this.#newcomers,
       onRecorded: (sessionId, state, owner) => this.#noteRecorded(sessionId, state, owner),
     })
   }
@@ -112,6 +122,7 @@ export class MemoryLifecycle {
     const id = checkSessionId(sessionId)
     if (id === undefined) return
     this.#assertOpen()
+    this.#newcomers.settle(id)
     this.#register(id, this.#agents.handleOf(agent))
   }
 
@@ -119,6 +130,7 @@ export class MemoryLifecycle {
   unregisterAgent(sessionId: string): void {
     const id = checkSessionId(sessionId)
     if (id === undefined) return
+    this.#assertOpen()
     const handle = this.#agents.unregister(id)
     if (handle === undefined) return
     this.#events.emit('agent:unregistered', { sessionId: id, agentId: handle.id })
@@ -201,6 +213,7 @@ export class MemoryLifecycle {
   hold(sessionId: string): () => void {
     const id = checkSessionId(sessionId)
     if (id === undefined) return () => undefined
+    this.#assertOpen()
     const serving = this.#agents.current(id)
     if (serving !== undefined) this.#agents.pin(serving)
     return this.#holds.hold(id, () => {
@@ -249,7 +262,10 @@ export class MemoryLifecycle {
     return segments
   }
 
-  /** Commits everything that is dirty; returns by the deadline, always, with a report. */
+  /**
+   * Commits everything that is dirty; returns by the deadline, always, with a report. The signal ends it at once: running
+   * calls are aborted, and nobody waits for those that do not obey.
+   */
   async drain(
     options: { readonly deadlineMs?: number; readonly concurrency?: number; readonly signal?: AbortSignal } = {},
   ): Promise<DrainReport> {
@@ -306,6 +322,7 @@ export class MemoryLifecycle {
 
   /** Calls `listener` after each such transition; the returned function unsubscribes. */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    this.#assertOpen()
     return this.#events.on(event, listener)
   }
 
@@ -324,6 +341,13 @@ export class MemoryLifecycle {
     this.#events.emit('agent:registered', { sessionId, agentId: handle.id })
     this.#background.agentCame(sessionId)
     for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  #reinstate(sessionId: string, handle: AgentHandle, before: Standing): void {
+    if (!this.#agents.reinstate(sessionId, handle, before)) return
+    const current = this.#agents.current(sessionId)
+    if (current === undefined) this.#events.emit('agent:unregistered', { sessionId, agentId: handle.id })
+    else this.#events.emit('agent:registered', { sessionId, agentId: current.id })
   }
 
   /** Lets go of everything live about a discarded session. */
@@ -350,7 +374,12 @@ export class MemoryLifecycle {
     if (owner?.isDoomed === true && this.#agents.current(sessionId) !== owner)
       this.#background.boundary(sessionId, 'evict')
     if (state.boundary !== undefined) this.#background.work(sessionId)
+    this.#tellDrains(sessionId, state)
     for (const drain of this.#drains) drain.touch(sessionId)
+  }
+
+  #tellDrains(sessionId: string, state: SessionState): void {
+    for (const drain of this.#drains) drain.noteState(sessionId, state)
   }
 
   async #unpark(sessionId: string): Promise<number> {
@@ -372,20 +401,24 @@ export class MemoryLifecycle {
   async #close(): Promise<void> {
     const { ledger, logger, describeError } = this.#settings
     this.#background.close()
+    this.#recovery.close()
     this.#wakes.clear()
     this.#settler.close()
     this.#committer.close()
-    this.#recorder.close()
-    const offered = [...this.#flights.offered()]
+    this.#closer.stop()
+    const recorded = this.#recorder.close()
+    const claiming = [...this.#flights.claiming()]
     this.#flights.abortAll('closed')
-    // Nobody waits for these calls any more: their attempts are given back, so that the next process starts fresh.
-    const releases = offered.map(({ sessionId, segment }) =>
-      ledger.transact(sessionId, (state) => release(state, segment)),
+    // Nobody waits for these calls any more, and some have not even begun: their attempts are given back, so that the next
+    // process starts fresh. A claim that is on its way comes before this in the order of the ledger.
+    const releases = claiming.map((sessionId) =>
+      ledger.transact(sessionId, (state) => releaseClaim(state, ledger.instance)),
     )
     for (const result of await Promise.allSettled(releases)) {
       if (result.status === 'rejected')
         logger.warn({ err: describeError(result.reason) }, 'a claim could not be released')
     }
+    await recorded
     await ledger.close()
   }
 

@@ -12,6 +12,7 @@ import {
 import type { MemoryAgent } from './agent.js'
 import type { AgentHandle, Agents } from './agents.js'
 import { encodeMessages } from './messages.js'
+import type { Newcomer, Newcomers } from './newcomers.js'
 import type { Settings } from './options.js'
 import type { Recorder } from './recorder.js'
 import { ABORTED, waitOrAbort } from './wait.js'
@@ -33,7 +34,7 @@ interface Parts {
   readonly settings: Settings
   readonly agents: Agents
   readonly recorder: Recorder
-  readonly register: (sessionId: string, handle: AgentHandle) => void
+  readonly newcomers: Newcomers
   /** Told of every turn that was recorded just now. */
   readonly onRecorded: (sessionId: string, state: SessionState, owner: AgentHandle | undefined) => void
 }
@@ -50,23 +51,28 @@ export class Marker {
   }
 
   mark(sessionId: string, options: MarkOptions): Promise<number> {
-    const { settings, agents, recorder, register } = this.#parts
+    const { settings, agents, recorder, newcomers } = this.#parts
     const { agent, messages, turnId, signal } = options
     if (options.ephemeral === true) return this.#bound(this.#readGeneration(sessionId), signal)
     if (turnId !== undefined) checkId(turnId, 'turnId')
     const json = messages === undefined ? undefined : encodeMessages(messages)
     let handle = agents.ownerOfNext(sessionId)
     if (agent !== undefined && handle?.agent !== agent) handle = agents.handleOf(agent)
-    if (agent !== undefined && handle !== undefined) register(sessionId, handle)
+    const newcomer = agent === undefined || handle === undefined ? undefined : newcomers.come(sessionId, handle, turnId)
     // Until it is known to own the turn: an eviction must not close it in between.
     if (handle !== undefined) agents.pin(handle)
     const turn: Turn = { owner: handle?.id, at: settings.clock.now(), turnId, messages: json }
     const recorded = settings.ledger
       .transact(sessionId, (state) => this.#decide(state, turn))
       .then(
-        (decision) => this.#recorded(sessionId, handle, decision),
+        (decision) => this.#recorded(sessionId, handle, newcomer, decision),
         (error: unknown) => {
-          if (handle !== undefined) agents.unpin(handle)
+          if (newcomer !== undefined) newcomers.conclude(sessionId, newcomer, 'failed')
+          if (handle !== undefined) {
+            // The turn may be recorded all the same: the next look at the session knows whether it owns that.
+            agents.keep(sessionId, handle)
+            agents.unpin(handle)
+          }
           recorder.noteFailed(sessionId)
           throw error
         },
@@ -83,12 +89,19 @@ export class Marker {
     return { ...decision, state: next, ...(wakeAt === undefined ? {} : { wakeAt }) }
   }
 
-  #recorded(sessionId: string, handle: AgentHandle | undefined, decision: Decision<number>): number {
-    const { agents, recorder, onRecorded } = this.#parts
+  #recorded(
+    sessionId: string,
+    handle: AgentHandle | undefined,
+    newcomer: Newcomer | undefined,
+    decision: Decision<number>,
+  ): number {
+    const { agents, recorder, newcomers, onRecorded } = this.#parts
+    // A turn id that was known is no new turn.
+    const isNew = decision.events.length > 0
+    if (newcomer !== undefined) newcomers.conclude(sessionId, newcomer, isNew ? 'new' : 'known')
     if (handle !== undefined) agents.noteOwner(sessionId, handle, decision.state)
     recorder.noteDurable(sessionId, decision)
-    // A turn id that was known is no new turn.
-    if (decision.events.length > 0) onRecorded(sessionId, decision.state, handle)
+    if (isNew) onRecorded(sessionId, decision.state, handle)
     if (handle !== undefined) agents.unpin(handle)
     return decision.result
   }

@@ -142,11 +142,11 @@ export function resolveOptions(options: LifecycleOptions): Settings {
   })
 }
 
-/** The host's own words, unless it stumbles over what a provider threw or finds none that can be stored. */
-function describedBy(describe: (error: unknown) => string): (error: unknown) => string {
+/** The host's own words, unless it stumbles over what a provider threw. They are recorded, so they must be storable. */
+function describedBy(describe: (error: unknown) => unknown): (error: unknown) => string {
   return (error) => {
     try {
-      const words: unknown = describe(error)
+      const words = describe(error)
       return typeof words === 'string' ? makeStorable(words) : describeError(error)
     } catch {
       return describeError(error)

@@ -12,9 +12,15 @@ import type { Agents } from './agents.js'
 import type { Events } from './events.js'
 import type { Settings } from './options.js'
 
-type Kept = Decide<unknown>
+/** Answers of one session, oldest first. */
+interface Kept {
+  readonly answers: Decide<unknown>[]
+  cancelRetry: () => void
+}
 
 interface Hooks {
+  /** What a session is now, in the order of the ledger. */
+  readonly onState: (sessionId: string, state: SessionState) => void
   readonly onWakeAt: (sessionId: string, at: number) => void
   /** Nothing of the session is owed to anybody any more. */
   readonly onFinished: (sessionId: string) => void
@@ -32,7 +38,7 @@ export class Recorder {
   readonly #events: Events
   readonly #agents: Agents
   readonly #hooks: Hooks
-  readonly #kept = new Map<string, Kept[]>()
+  readonly #kept = new Map<string, Kept>()
   #isClosed = false
   lastSuccessAt: number | undefined
 
@@ -66,6 +72,7 @@ export class Recorder {
     // Nothing between the ledger's answer and here: what follows happens in the order of the ledger.
     if (decision.events.some(isSuccess)) this.lastSuccessAt = this.#settings.clock.now()
     onDurable?.(decision.result)
+    this.#hooks.onState(sessionId, decision.state)
     if (isFinished(decision.state)) this.#hooks.onFinished(sessionId)
     this.noteDurable(sessionId, decision)
     this.#agents.prune(sessionId, decision.state)
@@ -85,6 +92,7 @@ export class Recorder {
 
   async read(sessionId: string): Promise<SessionState> {
     const { result } = await this.#settings.ledger.transact(sessionId, (state) => answer(state, state))
+    this.#hooks.onState(sessionId, result)
     this.#agents.prune(sessionId, result)
     return result
   }
@@ -104,46 +112,51 @@ export class Recorder {
   async recordKept(sessionId: string): Promise<void> {
     const kept = this.#kept.get(sessionId)
     if (kept === undefined) return
-    for (let decide = kept[0]; decide !== undefined; decide = kept[0]) {
+    const { answers } = kept
+    for (let decide = answers[0]; decide !== undefined; decide = answers[0]) {
       await this.transact(sessionId, decide)
       // Another caller may have recorded it meanwhile; the transitions themselves count once.
-      if (kept[0] === decide) kept.shift()
+      if (answers[0] === decide) answers.shift()
     }
+    kept.cancelRetry()
     if (this.#kept.get(sessionId) === kept) this.#kept.delete(sessionId)
   }
 
-  close(): void {
+  /** A last try: what is dropped now is offered again by the next process. */
+  async close(): Promise<void> {
     this.#isClosed = true
+    for (const { cancelRetry } of this.#kept.values()) cancelRetry()
+    await Promise.allSettled([...this.#kept.keys()].map((sessionId) => this.recordKept(sessionId)))
     this.#kept.clear()
   }
 
-  #keep(sessionId: string, decide: Kept): void {
+  #keep(sessionId: string, decide: Decide<unknown>): void {
     if (this.#isClosed) return
     const kept = this.#kept.get(sessionId)
     if (kept !== undefined) {
-      kept.push(decide)
+      kept.answers.push(decide)
       return
     }
-    this.#kept.set(sessionId, [decide])
     this.#settings.logger.warn(
       { sessionId },
       'a provider’s answer could not be recorded; it is kept until the ledger is back',
     )
-    this.#tryAgain(sessionId, 1)
+    const first: Kept = { answers: [decide], cancelRetry: () => undefined }
+    this.#kept.set(sessionId, first)
+    this.#tryAgain(sessionId, first, 1)
   }
 
-  #tryAgain(sessionId: string, tries: number): void {
+  #tryAgain(sessionId: string, kept: Kept, tries: number): void {
     const { clock, retry, random } = this.#settings
     const attempt = async (): Promise<void> => {
-      if (this.#isClosed) return
       try {
         await this.recordKept(sessionId)
       } catch {
         // The ledger is still away; it says so itself in health().
-        this.#tryAgain(sessionId, tries + 1)
+        if (!this.#isClosed && this.#kept.get(sessionId) === kept) this.#tryAgain(sessionId, kept, tries + 1)
       }
     }
-    clock.setTimer(() => void attempt(), retryDelay(tries, retry, random()))
+    kept.cancelRetry = clock.setTimer(() => void attempt(), retryDelay(tries, retry, random()))
   }
 }
 

@@ -19,6 +19,7 @@ export class Recovery {
   readonly #parts: Parts
   /** The first turn of each session that this process recorded while the recovery was looking. */
   #own: Map<string, number> | undefined
+  #cancelRetry: () => void = () => undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -36,9 +37,13 @@ export class Recovery {
       this.#recoverAll().catch((error: unknown) => {
         if (closing.aborted) return
         logger.error({ err: describeError(error) }, 'the recovery of earlier work failed; it is tried again')
-        clock.setTimer(() => this.start(tries + 1), retryDelay(tries, retry, random()))
+        this.#cancelRetry = clock.setTimer(() => this.start(tries + 1), retryDelay(tries, retry, random()))
       })
     })
+  }
+
+  close(): void {
+    this.#cancelRetry()
   }
 
   /** A turn of this process waits for a boundary like any other, also if the recovery comes across it. */

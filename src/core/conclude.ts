@@ -119,6 +119,13 @@ export function release(state: SessionState, claim: ClaimName): Decision<boolean
   return { state: next, result: true, events: [] }
 }
 
+/** Gives back what this instance has claimed, if anything: nobody waits for its calls any more (D7). */
+export function releaseClaim(state: SessionState, instance: string): Decision<boolean> {
+  const index = findSealed(state, (segment) => segment.state === 'claimed' && segment.instance === instance)
+  const segment = sealedAt(state, index)
+  return segment?.state === 'claimed' ? release(state, segment) : answer(state, false)
+}
+
 /** Records who takes over a claimed segment that had no owner, before the provider is called (C2). */
 export function adopt(state: SessionState, claim: ClaimName, owner: string): Decision<boolean> {
   const index = findClaim(state, claim)

@@ -15,7 +15,10 @@ import { dropTurnIds } from './turn-ids.js'
 export interface Retraction {
   /** How many turns were withdrawn. */
   readonly retracted: number
-  /** How many of the named turns had been offered to a provider before, and stay. */
+  /**
+   * How many of the named turns had been offered to a provider before, and stay. Numbers that were withdrawn earlier do not
+   * count, as long as a turn after them is uncommitted: beyond that nobody remembers them.
+   */
   readonly offered: number
 }
 
@@ -30,7 +33,9 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
   // What is withdrawn now, together with what was withdrawn right before it.
   const withdrawn: Range[] = []
   let retracted = 0
+  let withdrawnEarlier = 0
   for (const segment of allSegments(state)) {
+    withdrawnEarlier += countWithdrawn(segment, from)
     if (segment.state !== 'open' || segment.to < from) {
       kept.push(segment)
       continue
@@ -43,7 +48,7 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
   }
   // A gap before `from` may be part of what is dropped: it is neither withdrawn now nor offered.
   const dropped = drop.reduce((sum, range) => sum + range.to - Math.max(range.from, from, 1) + 1, 0)
-  const result = { retracted, offered: named - dropped }
+  const result = { retracted, offered: named - dropped - withdrawnEarlier }
   if (drop.length === 0) return answer(state, result)
 
   const newest = newestOutside(withdrawn, last)
@@ -54,6 +59,13 @@ export function retractTurns(state: SessionState, from: number): Decision<Retrac
     turnIds: drop.reduce((ids, range) => dropTurnIds(ids, range.from, range.to), state.turnIds),
   }
   return { state: finishBoundary(next), result, events: [], drop }
+}
+
+/** Named turns that were withdrawn before: inside a segment that stays, or right before one that goes. */
+function countWithdrawn(segment: Segment, from: number): number {
+  const gaps =
+    segment.state === 'open' ? [{ from: segment.from - segment.gapBefore, to: segment.from - 1 }] : (segment.gaps ?? [])
+  return gaps.reduce((sum, gap) => sum + Math.max(0, gap.to - Math.max(gap.from, from, 1) + 1), 0)
 }
 
 /** What is left of an open segment before `from`; it never ends in a gap. */

@@ -48,7 +48,8 @@ export class JournalFiles {
   async remove(sessionId: string, runId: string | undefined): Promise<void> {
     const folder = this.folder(sessionId)
     if (runId === undefined) {
-      await rm(folder, { recursive: true, force: true })
+      // Whoever still appends may put a file into it meanwhile.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
       await syncDirectory(this.#directory)
       return
     }

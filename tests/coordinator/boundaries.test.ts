@@ -382,6 +382,18 @@ describe('rotation', () => {
     expect(await lifecycle.hasUncommittedWork('new')).toBe(false)
   })
 
+  test('B7: a late mark that names the moved agent does not keep it open under the old id', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('old', agent)
+    await lifecycle.rotate('old', 'new')
+    expect(await lifecycle.markTurnCompleted('old', { agent })).toBe(1)
+    await settle()
+    expect(agent.seen).toMatchObject([{ sessionId: 'old', from: 1, to: 1, reason: 'rotate' }])
+    expect(await lifecycle.evict('new')).toMatchObject({ closed: true })
+    expect(agent.closes).toBe(1)
+  })
+
   test('B7: a new id with a different live agent is refused, and so is a second destination', async () => {
     const { lifecycle } = await openLifecycle()
     lifecycle.registerAgent('old', scriptedAgent({ agentId: 'a' }))
@@ -434,6 +446,23 @@ describe('discarding', () => {
     await commit
     expect(await lifecycle.discard('s')).toBe(false)
     expect(await lifecycle.inspect('s')).toMatchObject({ generation: 1, agentId: 'a' })
+  })
+
+  test('B8: a call that ignores its signal keeps a session that was discarded by force busy for one grace period', async () => {
+    const { lifecycle, clock } = await openLifecycle({ concurrency: 1 })
+    const agent = scriptedAgent({ agentId: 'a' })
+    agent.script.push(steps.hang())
+    await lifecycle.markTurnCompleted('s', { agent })
+    const cut = lifecycle.commit('s')
+    await settle()
+    await lifecycle.discard('s', { force: true })
+    await lifecycle.markTurnCompleted('s', { agent })
+    expect(await lifecycle.commit('s')).toEqual({ status: 'busy' })
+    const next = lifecycle.commit('s', { wait: true })
+    await clock.advance(5_000)
+    expect(await cut).toEqual({ status: 'aborted' })
+    expect(await next).toMatchObject({ status: 'committed', attempt: 1 })
+    expect(clock.pending).toBe(0)
   })
 
   test('B8: force throws work away and says what; a late answer of its call clears nothing newer', async () => {

@@ -191,6 +191,15 @@ describe('what the caller and the provider are told', () => {
     expect(first?.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
   })
 
+  test('C10: a reason that no storage gives back is a TypeError before anything happens', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    await lifecycle.markTurnCompleted('s', { agent })
+    await expect(lifecycle.commit('s', { reason: 'a\ud800b' as never })).rejects.toThrow(TypeError)
+    await expect(lifecycle.flush('s', { reason: '' as never })).rejects.toThrow(TypeError)
+    expect(agent.seen).toEqual([])
+  })
+
   test('C10: turns without messages come from the host’s transcript, in order, without retracted ones', async () => {
     const asked: number[][] = []
     const { lifecycle } = await openLifecycle({
@@ -465,6 +474,24 @@ describe('time limits', () => {
     expect(agent.seen[1]?.signal.aborted).toBe(true)
     expect((await retry).status).toBe('committed')
     expect(await lifecycle.inspect('s')).toMatchObject({ watermark: 1, segments: [{ from: 2, to: 2, state: 'dirty' }] })
+  })
+
+  test('C13: a needless retry that ignores its signal is abandoned after one grace period', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    const late = gate()
+    agent.script.push(late.step, steps.hang())
+    await lifecycle.markTurnCompleted('s', { agent })
+    void lifecycle.commit('s')
+    await clock.advance(65_000)
+    const retry = lifecycle.commit('s')
+    await settle()
+    late.open()
+    await clock.advance(5_000)
+    expect(await retry).toMatchObject({ status: 'committed', from: 1, to: 1 })
+    await lifecycle.markTurnCompleted('s')
+    expect(await lifecycle.commit('s')).toMatchObject({ status: 'committed', from: 2, to: 2 })
+    expect(clock.pending).toBe(0)
   })
 
   test('C13: a late failure or acceptance of an abandoned call counts for nothing', async () => {

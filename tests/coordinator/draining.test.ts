@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { allSegments, hasUncommittedWork } from '../../src/core/index.js'
 import { MemoryLifecycle } from '../../src/index.js'
 import { faultyLedger, gate, manualClock, scriptedAgent, steps } from '../../src/testing/index.js'
 import { failAt } from '../support/fail-at.js'
 import { freshLedger } from '../support/ledgers.js'
-import { openLifecycle, settle } from '../support/lifecycle.js'
+import { openLifecycle, settle, tick } from '../support/lifecycle.js'
+import { persistentLedger } from '../support/persistent-ledger.js'
 
 describe('drain', () => {
   test('D1: drain commits every dirty session and waits for commits under way', async () => {
@@ -201,19 +203,95 @@ describe('drain', () => {
     await expect(lifecycle.drain({ concurrency: 0 })).rejects.toThrow(TypeError)
   })
 
-  test('D3: a ledger that fails once during a drain costs the drain nothing', async () => {
+  test.each([
+    ['failNext', 'committed', steps.commit(), { committed: 5 }],
+    ['loseNext', 'committed', steps.commit(), { committed: 5 }],
+    ['failNext', 'accepted', steps.accept('r'), { committed: 4, accepted: 1 }],
+    ['failNext', 'parked', steps.reject({ retryable: false }), { committed: 4, parked: 1 }],
+  ] as const)('D3: a ledger that fails once (%s) costs the drain nothing (%s)', async (how, _name, step, counts) => {
     for (let position = 0; position < 40; position += 1) {
       const ledger = faultyLedger(freshLedger())
       const { lifecycle, clock } = await openLifecycle({ ledger })
       const agent = scriptedAgent({ agentId: 'a' })
+      agent.script.push(step)
       for (let index = 0; index < 5; index += 1) await lifecycle.markTurnCompleted(`s${index}`, { agent })
-      const callOff = failAt(ledger, position)
+      const callOff = failAt(ledger, position, how)
       const drained = lifecycle.drain()
       await clock.advance(20_000)
       callOff()
-      expect(await drained, `position ${position}`).toMatchObject({ timedOut: false, remaining: [] })
+      expect(await drained, `position ${position}`).toMatchObject({ ...counts, timedOut: false })
       expect([await lifecycle.health(), agent.seen.length]).toMatchObject([{ dirtySessions: 0 }, 5])
     }
+  })
+
+  test('D3: the caller’s signal ends the drain at once; deaf providers are left, polite ones get their attempt back', async () => {
+    const { lifecycle } = await openLifecycle()
+    const deaf = scriptedAgent({ agentId: 'deaf', provider: 'deaf', otherwise: steps.hang() })
+    const polite = scriptedAgent({ agentId: 'polite', provider: 'polite', otherwise: steps.obey() })
+    await lifecycle.markTurnCompleted('deaf', { agent: deaf })
+    await lifecycle.markTurnCompleted('polite', { agent: polite })
+    const stop = new AbortController()
+    const drained = lifecycle.drain({ signal: stop.signal })
+    await settle()
+    stop.abort()
+    expect(await drained).toMatchObject({
+      timedOut: true,
+      remaining: [
+        { sessionId: 'deaf', reason: 'in-flight' },
+        { sessionId: 'polite', reason: 'in-flight' },
+      ],
+    })
+    expect(deaf.seen[0]?.signal.aborted).toBe(true)
+    await settle()
+    expect(await lifecycle.inspect('polite')).toMatchObject({ segments: [{ state: 'dirty', attempts: 0 }] })
+  })
+
+  test('D1: a turn that is recorded during the last look is waited for', async () => {
+    const ledger = persistentLedger()
+    const { lifecycle } = await openLifecycle({ ledger })
+    await settle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    const door = gate()
+    agent.script.push(door.step)
+    let look: () => void = () => undefined
+    ledger.gates.push(() => new Promise((resolve) => (look = resolve)))
+    const reports: unknown[] = []
+    void lifecycle.drain().then((report) => reports.push(report))
+    await settle()
+    await lifecycle.markTurnCompleted('s', { agent })
+    await door.entered
+    look()
+    await settle()
+    expect(reports).toEqual([])
+    door.open()
+    await settle()
+    expect(reports).toMatchObject([{ committed: 1, remaining: [] }])
+  })
+
+  test('D3: what somebody else committed meanwhile is not reported as remaining', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const hung = scriptedAgent({ agentId: 'hung', provider: 'hung', otherwise: steps.hang() })
+    await lifecycle.markTurnCompleted('hung', { agent: hung })
+    await lifecycle.markTurnCompleted('s')
+    const drained = lifecycle.drain()
+    await settle()
+    expect(await lifecycle.commit('s', { agent: scriptedAgent() })).toMatchObject({ status: 'committed' })
+    await clock.advance(20_000)
+    expect((await drained).remaining).toEqual([{ sessionId: 'hung', from: 1, to: 1, reason: 'in-flight' }])
+  })
+
+  test('D3: a turn recorded when nothing new is begun any more is reported as remaining', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.hang() })
+    await lifecycle.markTurnCompleted('hung', { agent })
+    const drained = lifecycle.drain()
+    await clock.advance(16_000)
+    await lifecycle.markTurnCompleted('late', { agent })
+    await clock.advance(4_000)
+    expect((await drained).remaining).toMatchObject([
+      { sessionId: 'hung' },
+      { sessionId: 'late', reason: 'not-started' },
+    ])
   })
 
   test('D3: a turn recorded during a backoff is not counted twice', async () => {
@@ -266,6 +344,11 @@ describe('drain', () => {
   })
 })
 
+// eslint-disable-next-line require-yield
+async function* failing(): AsyncGenerator<never> {
+  await Promise.reject(new Error('away'))
+}
+
 describe('close', () => {
   test('D7: close aborts running calls, waits for no provider, drops late answers, and is idempotent', async () => {
     const { lifecycle } = await openLifecycle()
@@ -282,11 +365,44 @@ describe('close', () => {
     expect(await commit).toEqual({ status: 'aborted' })
     door.open()
     await settle()
-    await expect(lifecycle.markTurnCompleted('s')).rejects.toMatchObject({ code: 'CLOSED' })
-    await expect(lifecycle.commit('s')).rejects.toMatchObject({ code: 'CLOSED' })
-    await expect(lifecycle.drain()).rejects.toMatchObject({ code: 'CLOSED' })
-    expect(() => lifecycle.registerAgent('s', agent)).toThrow(/closed/)
     expect(await lifecycle.health()).toMatchObject({ status: 'unhealthy', reasons: ['closed', 'ledger: closed'] })
+  })
+
+  test('D7: every later call fails with the code CLOSED; what ends something stays harmless', async () => {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    lifecycle.registerAgent('s', agent)
+    const release = lifecycle.hold('s')
+    const unsubscribe = lifecycle.on('turn:recorded', () => undefined)
+    await lifecycle.close()
+    const calls: (() => unknown)[] = [
+      () => lifecycle.registerAgent('s', agent),
+      () => lifecycle.unregisterAgent('s'),
+      () => lifecycle.markTurnCompleted('s'),
+      () => lifecycle.markTurnCompleted('s', { ephemeral: true }),
+      () => lifecycle.retractTurns('s', 1),
+      () => lifecycle.hasUncommittedWork('s'),
+      () => lifecycle.commit('s'),
+      () => lifecycle.flush('s'),
+      () => lifecycle.switchSession('s', 'next'),
+      () => lifecycle.evict('s'),
+      () => lifecycle.hold('s'),
+      () => lifecycle.rotate('s', 'next'),
+      () => lifecycle.discard('s'),
+      () => lifecycle.retryParked(),
+      () => lifecycle.drain(),
+      () => lifecycle.inspect('s'),
+      () => lifecycle.sessions()[Symbol.asyncIterator]().next(),
+      () => lifecycle.on('turn:recorded', () => undefined),
+    ]
+    for (const call of calls) {
+      const attempt = async (): Promise<unknown> => call()
+      await expect(attempt(), String(call)).rejects.toMatchObject({ code: 'CLOSED' })
+    }
+    release()
+    unsubscribe()
+    lifecycle.unregisterAgent('')
+    expect(await lifecycle.markTurnCompleted('')).toBe(0)
   })
 
   test('D7: close starts nothing new and leaves no timer behind', async () => {
@@ -322,6 +438,78 @@ describe('close', () => {
     await lifecycle.close()
     await settle()
     expect(clock.pending).toBe(0)
+  })
+
+  test('D7: close leaves no timer behind, even if an agent hangs in close', async () => {
+    const { lifecycle, clock } = await openLifecycle()
+    const [evicted, held] = [scriptedAgent({ agentId: 'evicted' }), scriptedAgent({ agentId: 'held' })]
+    evicted.close = () => new Promise(() => undefined)
+    held.close = () => new Promise(() => (held.closes += 1))
+    lifecycle.registerAgent('one', evicted)
+    lifecycle.registerAgent('two', held)
+    lifecycle.registerAgent('three', held)
+    const release = lifecycle.hold('three')
+    void lifecycle.evict('one')
+    await lifecycle.evict('two')
+    lifecycle.unregisterAgent('three')
+    await settle()
+    await lifecycle.close()
+    release()
+    expect(held.closes).toBe(1)
+    await settle()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('D7: close leaves no timer behind, even if the ledger is away', async () => {
+    const ledger = faultyLedger(persistentLedger())
+    const { lifecycle, clock } = await openLifecycle({ ledger: { ...ledger, sessions: () => failing() } })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const door = gate()
+    agent.script.push(door.step)
+    await lifecycle.markTurnCompleted('s', { agent })
+    const commit = lifecycle.commit('s')
+    await door.entered
+    ledger.failNext = 1_000
+    door.open()
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    await lifecycle.close()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('D7, C14: an answer that is kept is recorded by close if the ledger is back, so nothing is offered twice', async () => {
+    const inner = freshLedger()
+    const ledger = faultyLedger({ ...persistentLedger(inner) })
+    const { lifecycle } = await openLifecycle({ ledger })
+    const agent = scriptedAgent({ agentId: 'a' })
+    const door = gate()
+    agent.script.push(door.step)
+    await lifecycle.markTurnCompleted('s', { agent })
+    const commit = lifecycle.commit('s')
+    await door.entered
+    ledger.failNext = 1
+    door.open()
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_FAILED' })
+    await lifecycle.close()
+    const { result } = await inner.transact('s', (state) => ({ state, result: hasUncommittedWork(state), events: [] }))
+    expect(result).toBe(false)
+    await inner.close()
+  })
+
+  test('D7, C12: whenever it is closed, an attempt that reached no provider, or was cut short, is given back', async () => {
+    for (let moment = 0; moment < 40; moment += 1) {
+      const inner = freshLedger()
+      const { lifecycle } = await openLifecycle({ ledger: persistentLedger(inner) })
+      const agent = scriptedAgent({ agentId: 'a', otherwise: steps.hang() })
+      await lifecycle.markTurnCompleted('s', { agent })
+      void lifecycle.commit('s')
+      for (let step = 0; step < moment; step += 1) await tick()
+      await lifecycle.close()
+      await settle()
+      const { result } = await inner.transact('s', (state) => ({ state, result: allSegments(state), events: [] }))
+      expect(result, `moment ${moment}`).toHaveLength(1)
+      expect(result[0], `moment ${moment}`).not.toMatchObject({ attempts: 1 })
+      await inner.close()
+    }
   })
 
   test('D7: an owner that is revived after the close is not called', async () => {

@@ -61,3 +61,15 @@ test('B4: an agent that was replaced and owns nothing is closed by an eviction t
   expect(await lifecycle.evict('s', { agent: old })).toMatchObject({ closed: true })
   expect([old.closes, fresh.closes]).toEqual([1, 0])
 })
+
+test('B4: a signal also ends the wait for an agent that hangs in close', async () => {
+  const { lifecycle } = await openLifecycle()
+  const agent = scriptedAgent()
+  agent.close = () => new Promise(() => undefined)
+  await lifecycle.markTurnCompleted('s', { agent })
+  const controller = new AbortController()
+  const evicted = lifecycle.evict('s', { signal: controller.signal })
+  await settle()
+  controller.abort()
+  expect(await evicted).toMatchObject({ clean: true })
+})

@@ -19,6 +19,23 @@ test('B8: an agent that goes from id to id remembers those only that were not di
   expect(handle.uses).toBe(0)
 })
 
+test('B9: an agent that serves everybody does not remember every rotation, only the latest', () => {
+  const agents = new Agents(() => undefined)
+  const handle = agents.handleOf(scriptedAgent())
+  for (let index = 0; index < 5_000; index += 1) {
+    agents.register(`old ${index}`, handle)
+    agents.move(`old ${index}`, `new ${index}`)
+    agents.prune(`old ${index}`, emptySession)
+    agents.forget(`new ${index}`)
+    agents.register('always', handle)
+  }
+  expect(handle.formerIds.size).toBe(1_000)
+  expect(agents.ownerOfNext('old 4999')).toBe(handle)
+  expect(agents.ownerOfNext('old 0')).toBeUndefined()
+  agents.forget('always')
+  expect([handle.uses, handle.formerIds.size]).toEqual([0, 0])
+})
+
 test('B9: cancelled wake-ups do not pile up, and the others still ring in their order', async () => {
   const clock = manualClock()
   const rung: string[] = []

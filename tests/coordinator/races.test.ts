@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { scriptedAgent } from '../../src/testing/index.js'
+import { freshLedger } from '../support/ledgers.js'
 import { openLifecycle, settle, tick } from '../support/lifecycle.js'
+import { persistentLedger } from '../support/persistent-ledger.js'
 
 /** Longer than anything here takes in memory; on disk the same moments lie further apart. */
 const MOMENTS = 60
@@ -97,4 +99,41 @@ test('D7: whenever it is closed, no provider is called afterwards', async () => 
     await settle()
     expect(agent.seen.length, `moment ${moment}`).toBe(before)
   }
+})
+
+test('C2, L12: ownerless work that was taken in the name of a known turn id is committed all the same', async () => {
+  for (let moment = 0; moment < MOMENTS; moment += 1) {
+    const { lifecycle } = await openLifecycle()
+    const [one, other] = [scriptedAgent({ agentId: 'one' }), scriptedAgent({ agentId: 'other' })]
+    await lifecycle.markTurnCompleted('s')
+    await lifecycle.markTurnCompleted('s', { agent: one, turnId: 't' })
+    const flush = lifecycle.flush('s')
+    for (let step = 0; step < moment; step += 1) await tick()
+    const again = lifecycle.markTurnCompleted('s', { agent: other, turnId: 't' })
+    await Promise.all([flush, again])
+    await lifecycle.flush('s')
+    expect(await lifecycle.hasUncommittedWork('s'), `moment ${moment}`).toBe(false)
+  }
+})
+
+test('L3: the owner of a turn that was recorded although its mark failed is kept, whoever took its place', async () => {
+  const ledger = persistentLedger(freshLedger())
+  const { lifecycle, clock } = await openLifecycle({ ledger })
+  await settle()
+  const agent = scriptedAgent({ agentId: 'a' })
+  // A look at the state before the turn lets go of an agent that owns nothing in it.
+  const look = lifecycle.hasUncommittedWork('s')
+  const transact = ledger.transact.bind(ledger)
+  ledger.transact = async (sessionId, decide) => {
+    await transact(sessionId, decide)
+    throw new Error('written, and reported as failed')
+  }
+  const marked = lifecycle.markTurnCompleted('s', { agent })
+  ledger.transact = transact
+  lifecycle.registerAgent('s', scriptedAgent({ agentId: 'b' }))
+  await look
+  await expect(marked).rejects.toThrow('reported as failed')
+  lifecycle.switchSession('s', 'next')
+  await clock.advance(10_000)
+  expect(agent.seen).toMatchObject([{ from: 1, to: 1 }])
 })

@@ -184,6 +184,84 @@ test('L12: marking a turn id again while it is uncommitted gives the same genera
   expect(await lifecycle.markTurnCompleted('s', { turnId: 't1' })).toBe(3)
 })
 
+test('L12: marking a known turn id with another agent does not change the current agent either', async () => {
+  const { lifecycle } = await openLifecycle()
+  const [first, current] = [scriptedAgent({ agentId: 'first' }), scriptedAgent({ agentId: 'current' })]
+  await lifecycle.markTurnCompleted('s', { agent: first, turnId: 't1' })
+  lifecycle.registerAgent('s', current)
+  expect(await lifecycle.markTurnCompleted('s', { agent: first, turnId: 't1' })).toBe(1)
+  await lifecycle.markTurnCompleted('s')
+  expect(await lifecycle.inspect('s')).toMatchObject({
+    agentId: 'current',
+    segments: [{ owner: 'first' }, { owner: 'current' }],
+  })
+  expect(await lifecycle.flush('s')).toMatchObject({ committed: 2, clean: true })
+  expect(await lifecycle.markTurnCompleted('s', { agent: first, turnId: 't1' })).toBe(3)
+  expect(await lifecycle.inspect('s')).toMatchObject({ agentId: 'first' })
+})
+
+test('L12: a known turn id brings no agent back that was unregistered or evicted', async () => {
+  const { lifecycle, clock } = await openLifecycle()
+  const agent = scriptedAgent({ agentId: 'a' })
+  agent.script.push(steps.reject(new Error('down')))
+  await lifecycle.markTurnCompleted('s', { agent, turnId: 't' })
+  expect(await lifecycle.evict('s')).toMatchObject({ closed: false, clean: false })
+  expect(await lifecycle.markTurnCompleted('s', { agent, turnId: 't' })).toBe(1)
+  expect(await lifecycle.inspect('s')).not.toHaveProperty('agentId')
+  await clock.advance(10_000)
+  expect([agent.seen.length, agent.closes]).toEqual([2, 1])
+})
+
+test('L12: whoever registers while a known turn id is on its way stays the current agent', async () => {
+  const { lifecycle } = await openLifecycle()
+  const [first, second, third] = ['first', 'second', 'third'].map((agentId) => scriptedAgent({ agentId }))
+  await lifecycle.markTurnCompleted('s', { agent: first!, turnId: 't' })
+  lifecycle.registerAgent('s', second!)
+  const again = lifecycle.markTurnCompleted('s', { agent: first!, turnId: 't' })
+  lifecycle.registerAgent('s', third!)
+  expect(await again).toBe(1)
+  expect(await lifecycle.inspect('s')).toMatchObject({ agentId: 'third' })
+})
+
+test('L4, L12: of marks that nobody waits for, a new one among known ones makes its agent the current one', async () => {
+  for (const order of [
+    ['known', 'new', 'known too'],
+    ['known', 'known too', 'new'],
+    ['new', 'known', 'known too'],
+  ]) {
+    const { lifecycle } = await openLifecycle()
+    const agent = scriptedAgent({ agentId: 'a' })
+    for (const turnId of ['known', 'known too']) await lifecycle.markTurnCompleted('s', { agent, turnId })
+    lifecycle.registerAgent('s', scriptedAgent({ agentId: 'b' }))
+    await Promise.all(order.map((turnId) => lifecycle.markTurnCompleted('s', { agent, turnId })))
+    expect(await lifecycle.inspect('s'), order.join()).toMatchObject({ generation: 3, agentId: 'a' })
+  }
+})
+
+test('L2, L12: an agent that is registered while its known turn id is on its way stays the current one', async () => {
+  const { lifecycle } = await openLifecycle()
+  const agent = scriptedAgent({ agentId: 'a' })
+  await lifecycle.markTurnCompleted('s', { agent, turnId: 't' })
+  lifecycle.registerAgent('s', scriptedAgent({ agentId: 'b' }))
+  const again = lifecycle.markTurnCompleted('s', { agent, turnId: 't' })
+  lifecycle.registerAgent('s', agent)
+  await again
+  expect(await lifecycle.inspect('s')).toMatchObject({ agentId: 'a' })
+})
+
+test('L12: a known turn id leaves a rotated session to the agent that moved on', async () => {
+  const { lifecycle } = await openLifecycle()
+  const [moved, other] = [scriptedAgent({ agentId: 'moved' }), scriptedAgent({ agentId: 'other' })]
+  other.script.push(steps.reject(new Error('down')))
+  await lifecycle.markTurnCompleted('old', { agent: other, turnId: 't' })
+  lifecycle.registerAgent('old', moved)
+  await lifecycle.rotate('old', 'new')
+  await settle()
+  expect(await lifecycle.markTurnCompleted('old', { agent: other, turnId: 't' })).toBe(1)
+  await lifecycle.markTurnCompleted('old')
+  expect(await lifecycle.inspect('old')).toMatchObject({ segments: [{ owner: 'other' }, { owner: 'moved' }] })
+})
+
 test('L12: a mark whose signal is aborted rejects with a code and says that the turn id makes asking again safe', async () => {
   const { lifecycle } = await openLifecycle()
   const signal = AbortSignal.abort()

@@ -91,6 +91,26 @@ describe('events', () => {
     expect(() => lifecycle.on('turn:recorded', undefined as never)).toThrow(TypeError)
   })
 
+  test('V1: a listener that is asynchronous and rejects is logged as well, and does not end the process', async () => {
+    const logger = recordingLogger()
+    const { lifecycle } = await openLifecycle({ logger })
+    const strays: unknown[] = []
+    const stray = (error: unknown): void => void strays.push(error)
+    process.on('unhandledRejection', stray)
+    try {
+      lifecycle.on('turn:recorded', async () => {
+        await settle(1)
+        throw new Error('bad listener')
+      })
+      await lifecycle.markTurnCompleted('s')
+      await settle()
+    } finally {
+      process.off('unhandledRejection', stray)
+    }
+    expect(strays).toEqual([])
+    expect(logger.lines).toMatchObject([{ message: 'a listener threw', fields: { event: 'turn:recorded' } }])
+  })
+
   test('V1: every event survives JSON', async () => {
     const { lifecycle } = await openLifecycle()
     const heard = listen(lifecycle)

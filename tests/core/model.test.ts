@@ -256,7 +256,9 @@ class Retract implements Command {
     return true
   }
   run(model: SessionModel, real: Real): void {
+    const offered = model.generations.filter((each, index) => index + 1 >= this.from && each.offer !== undefined).length
     const result = step(real, retractTurns(real.state, this.from))
+    expect(result.offered).toBeGreaterThanOrEqual(offered)
     let retracted = 0
     for (const [index, each] of model.generations.entries()) {
       if (index + 1 < this.from || each.offer !== undefined || each.phase !== 'dirty') continue

@@ -103,6 +103,30 @@ describe('retractions', () => {
   })
 })
 
+describe('what a retraction says of turns that were offered', () => {
+  const table: readonly [string, readonly (string | number)[], number, { retracted: number; offered: number }][] = [
+    ['an offered segment counts without its gaps', ['ann', 'ann', 2, 'ann', 'seal'], 1, { retracted: 0, offered: 2 }],
+    [
+      'a gap before the first named turn does not matter',
+      ['ann', 'ann', 2, 'ann', 'seal'],
+      3,
+      { retracted: 0, offered: 1 },
+    ],
+    ['a gap may begin before what is named', ['ann', 'bob', 'bob', 2, 'ann', 'seal'], 3, { retracted: 0, offered: 1 }],
+    ['turns withdrawn right before an open segment', ['ann', 'seal', 'bob', 2, 'ann'], 1, { retracted: 1, offered: 1 }],
+    ['turns withdrawn before the first one', ['ann', 'ann', 1, 'bob'], -3, { retracted: 1, offered: 0 }],
+    ['turns withdrawn at the end', ['ann', 'seal', 'ann', 2], 1, { retracted: 0, offered: 1 }],
+  ]
+  test.each(table)('L13: %s', (_name, steps, from, expected) => {
+    let state = emptySession
+    for (const step of steps) {
+      if (typeof step === 'number') state = retractTurns(state, step).state
+      else state = step === 'seal' ? claim(state).state : record(state, step)
+    }
+    expect(retractTurns(state, from).result).toEqual(expected)
+  })
+})
+
 describe('time', () => {
   test('C12: delays double up to their limit, and the jitter keeps at least half of each', () => {
     const policy = { minDelayMs: 1_000, maxDelayMs: 300_000 }

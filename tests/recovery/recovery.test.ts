@@ -245,3 +245,40 @@ test('L8: generations go on after a restart, for committed and discarded session
   expect(await second.markTurnCompleted('committed', { agent })).toBe(2)
   expect(await second.markTurnCompleted('discarded', { agent })).toBe(2)
 })
+
+test('R5: no text that a provider, a host or an id brings about makes a session unreadable after a restart', async () => {
+  const path = freshPath()
+  const unstorable = ['a\0b', 'a\ud800b', `${'x'.repeat(198)}🌊`]
+  const words = [...unstorable, 7 as unknown as string]
+  const first = await live(path, {
+    describeError: (error) => words[(error as { index: number }).index] ?? 'another',
+    revive: () => scriptedAgent({ agentId: 'stranger' }),
+  })
+  for (const index of words.keys()) {
+    const agent = scriptedAgent({ agentId: `said ${index}`, otherwise: steps.reject({ index }) })
+    await first.markTurnCompleted(`said ${index}`, { agent })
+    expect(await first.commit(`said ${index}`)).toMatchObject({ status: 'failed' })
+  }
+  for (const [index, receipt] of unstorable.entries()) {
+    const agent = scriptedAgent({ agentId: 'a', otherwise: steps.accept(receipt) })
+    await first.markTurnCompleted(`receipt ${index}`, { agent })
+    expect((await first.commit(`receipt ${index}`)).status).toMatch(index === 2 ? 'accepted' : 'failed')
+  }
+  await first.close()
+  // Our own messages name ids, and are cut to a length.
+  const second = await live(path, {
+    retry: { minDelayMs: 300_000 },
+    revive: () => scriptedAgent({ agentId: 'stranger' }),
+  })
+  for (const before of ['', 'x']) {
+    const agent = scriptedAgent({ agentId: `${before}${'🌊'.repeat(100)}`, otherwise: steps.reject(new Error('down')) })
+    await second.markTurnCompleted(`cut ${before}`, { agent })
+    await second.evict(`cut ${before}`)
+    expect(await second.commit(`cut ${before}`)).toMatchObject({ error: { code: 'REVIVED_STRANGER' } })
+  }
+  await second.close()
+  const last = await live(path)
+  const found: string[] = []
+  for await (const { sessionId, segments } of last.sessions()) if (segments.length === 1) found.push(sessionId)
+  expect(found).toHaveLength(words.length + unstorable.length + 2)
+})
