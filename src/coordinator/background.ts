@@ -208,7 +208,12 @@ export class Background {
         const { boundary } = pass
         const tried = new Set<number>()
         const outcome = await committer.commitNext(sessionId, {
-          ...{ scope: 'boundary', reason: 'recovery', adopter: undefined, impatient: false, tried, gone },
+          scope: 'boundary',
+          reason: 'recovery',
+          adopter: undefined,
+          impatient: false,
+          tried,
+          gone,
           ...(boundary === undefined ? {} : { boundary }),
           signal: this.closing,
         })

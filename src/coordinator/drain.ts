@@ -9,7 +9,7 @@ import {
 } from '../core/index.js'
 import type { Agents } from './agents.js'
 import type { Background } from './background.js'
-import type { Committer, CommitRequest } from './committer.js'
+import type { Committer } from './committer.js'
 import type { Events } from './events.js'
 import type { Flights } from './flights.js'
 import type { Settings } from './options.js'
@@ -285,15 +285,23 @@ export class Drain {
     const { sessionId, gone = new Set() } = task
     const { committer, flights } = this.#parts
     const tried = new Set<number>()
-    const request: CommitRequest = {
-      ...{ scope: 'all', reason: 'shutdown', boundary: SHUTDOWN, adopter: undefined },
-      ...{ impatient: task.isImpatient, tried, gone, signal: this.#stop.signal },
-    }
-    const outcome = await committer.commitNext(sessionId, request).catch((error: unknown) => {
+    let outcome: StepOutcome
+    try {
+      outcome = await committer.commitNext(sessionId, {
+        scope: 'all',
+        reason: 'shutdown',
+        boundary: SHUTDOWN,
+        adopter: undefined,
+        impatient: task.isImpatient,
+        tried,
+        gone,
+        signal: this.#stop.signal,
+      })
+    } catch (error) {
       // If a provider has answered, its answer is kept and recorded later.
       task.unrecorded = [...tried][0]
       throw error
-    })
+    }
     if (tried.size > 0) {
       this.#count(task, outcome, [...tried][0])
       task.isImpatient = outcome.status !== 'failed'

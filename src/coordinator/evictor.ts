@@ -78,7 +78,13 @@ export class Evictor {
     for (;;) {
       const before = tried.size
       const commit = committer.commitNext(sessionId, {
-        ...{ scope: 'boundary', reason: 'evict', adopter: undefined, impatient: before === 0, tried, gone, signal },
+        scope: 'boundary',
+        reason: 'evict',
+        adopter: undefined,
+        impatient: before === 0,
+        tried,
+        gone,
+        signal,
       })
       const outcome = await waitOrAbort(commit, ...signals)
       if (outcome === ABORTED) return false

@@ -88,8 +88,15 @@ export class MemoryLifecycle {
     this.#owners = new Owners(settings, this.#agents)
     this.#slots = new Slots(settings.concurrency)
     const parts = {
-      ...{ settings, agents: this.#agents, owners: this.#owners, events: this.#events, recorder: this.#recorder },
-      ...{ flights: this.#flights, slots: this.#slots, holds: this.#holds, wakes: this.#wakes },
+      settings,
+      agents: this.#agents,
+      owners: this.#owners,
+      events: this.#events,
+      recorder: this.#recorder,
+      flights: this.#flights,
+      slots: this.#slots,
+      holds: this.#holds,
+      wakes: this.#wakes,
     }
     this.#settler = new Settler(parts)
     this.#committer = new Committer(parts)
@@ -274,9 +281,15 @@ export class MemoryLifecycle {
     this.#assertOpen()
     const drain = new Drain(
       {
-        ...{ settings: this.#settings, agents: this.#agents, owners: this.#owners, events: this.#events },
-        ...{ recorder: this.#recorder, committer: this.#committer, background: this.#background },
-        ...{ flights: this.#flights, slots: this.#slots },
+        settings: this.#settings,
+        agents: this.#agents,
+        owners: this.#owners,
+        events: this.#events,
+        recorder: this.#recorder,
+        committer: this.#committer,
+        background: this.#background,
+        flights: this.#flights,
+        slots: this.#slots,
       },
       concurrency,
     )

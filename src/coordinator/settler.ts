@@ -108,7 +108,10 @@ export class Settler {
         return
       case 'failed': {
         const failure = {
-          ...{ at, retry, newKey: randomUUID(), chance: random() },
+          at,
+          retry,
+          newKey: randomUUID(),
+          chance: random(),
           error: describeError(learned.error),
           retryable: isRetryable(learned.error),
         }

@@ -22,7 +22,10 @@ function snapshotSegment(segment: Segment): SegmentSnapshot {
   const { from, to, owner } = segment
   if (segment.state === 'open') return { from, to, owner, state: 'dirty', attempts: 0 }
   return {
-    ...{ from, to, owner, attempts: segment.attempts },
+    from,
+    to,
+    owner,
+    attempts: segment.attempts,
     state: segment.state === 'waiting' ? 'dirty' : segment.state,
     ...(segment.error === undefined ? {} : { error: segment.error }),
   }

@@ -50,7 +50,8 @@ export function resolvePoolOptions<Agent extends MemoryAgent>(options: AgentPool
     throw new TypeError('AgentPool needs the option create: a function (sessionId, { signal }) that gives an agent.')
   }
   return Object.freeze({
-    ...{ lifecycle, create },
+    lifecycle,
+    create,
     max: count('max', options.max, NaN),
     idleMs: idleMs === undefined ? undefined : duration('idleMs', idleMs, 0),
     logger: options.logger ?? silentLogger,

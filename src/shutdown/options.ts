@@ -91,7 +91,8 @@ export function resolveShutdownOptions(options: ShutdownOptions): ShutdownSettin
   for (const server of servers) if (typeof server !== 'function') checkMethods('servers', server, ['close'])
   return Object.freeze({
     ...options,
-    ...{ signals, servers },
+    signals,
+    servers,
     deadlineMs: duration('deadlineMs', options.deadlineMs, DEFAULTS.deadlineMs),
     catchErrors: options.catchErrors ?? true,
     logger: options.logger ?? silentLogger,

@@ -52,7 +52,10 @@ export async function shutDown(
   await step('lifecycle', () => lifecycle.close())
 
   const facts = {
-    ...{ trigger, steps, strayErrors: countStrayErrors(), durationMs: clock.now() - startedAt },
+    trigger,
+    steps,
+    strayErrors: countStrayErrors(),
+    durationMs: clock.now() - startedAt,
     ...(saved === undefined ? {} : { sessions: saved }),
     ...(drained === undefined ? {} : { drain: drained }),
   }
@@ -69,7 +72,9 @@ async function runStep(settings: ShutdownSettings, step: StepName, work: Work, e
   const { clock, logger } = settings
   const startedAt = clock.now()
   const ended = (status: StepReport['status'], error?: string): StepReport => ({
-    ...{ step, status, durationMs: clock.now() - startedAt },
+    step,
+    status,
+    durationMs: clock.now() - startedAt,
     ...(error === undefined ? {} : { error }),
   })
   if (work === undefined) return ended('skipped')

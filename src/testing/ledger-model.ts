@@ -37,14 +37,18 @@ const RETRY = Object.freeze({ attempts: 3, minDelayMs: 10, maxDelayMs: 1_000 })
 
 export function claimRequest(instance: string, key: string, at: number, isReachable = true): ClaimRequest {
   return {
-    ...{ instance, key, at, scope: 'all', reason: 'manual', attemptsAllowed: RETRY.attempts, order: 'available' },
-    ...{
-      adopter: undefined,
-      isReachable: () => isReachable,
-      isUnderWay: () => false,
-      tried: new Set(),
-      impatient: true,
-    },
+    instance,
+    key,
+    at,
+    scope: 'all',
+    reason: 'manual',
+    attemptsAllowed: RETRY.attempts,
+    order: 'available',
+    adopter: undefined,
+    isReachable: () => isReachable,
+    isUnderWay: () => false,
+    tried: new Set(),
+    impatient: true,
   }
 }
 

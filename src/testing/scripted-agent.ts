@@ -125,7 +125,14 @@ export function scriptedAgent(
       const { sessionId, from, to, attempt, reason, idempotencyKey, signal } = commit
       const alongside = count(sessionId, 1)
       const seen: SeenCommit = {
-        ...{ sessionId, from, to, attempt, reason, idempotencyKey, signal, alongside },
+        sessionId,
+        from,
+        to,
+        attempt,
+        reason,
+        idempotencyKey,
+        signal,
+        alongside,
         turns: undefined,
       }
       agent.seen.push(seen)
