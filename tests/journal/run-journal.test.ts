@@ -2,7 +2,6 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, truncate, utimes, write
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { TidemarkError } from '../../src/base/errors.js'
 import { RunJournal, type JournalEvent, type RunJournalOptions } from '../../src/journal/index.js'
 import { stateAfter } from '../../src/journal/run-state.js'
 import type { JournalEventName, RunState } from '../../src/journal/types.js'
@@ -176,26 +175,6 @@ test('many live runs are synced and closed with a bounded number of open files',
   expect(open).toBe(0)
   // Those of the runs, and a few for syncing.
   expect(most).toBeLessThanOrEqual(700 + 2 * 16)
-})
-
-test('deleting a session ends although its runs go on appending', async () => {
-  const { journal } = await openJournal()
-  let isOver = false
-  const refusals: unknown[] = []
-  const write = async (run: string): Promise<void> => {
-    while (!isOver) {
-      // Its folder may be gone while a journal is put into it: that is the writer's to know.
-      await journal.append('s', run, 'token', { text: 'a' }).catch((error: unknown) => refusals.push(error))
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-  const writers = Promise.all(['one', 'two', 'three'].map(write))
-  for (let round = 0; round < 5; round++) await journal.delete('s')
-  isOver = true
-  await writers
-  await journal.delete('s')
-  expect(await collect(journal.read('s', 'one'))).toEqual([])
-  for (const error of refusals) expect(error).toBeInstanceOf(TidemarkError)
 })
 
 describe('the state of a run', () => {
